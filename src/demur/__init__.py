@@ -1,0 +1,38 @@
+"""demur: learn classifiers from candidate labels, and abstain where they are not sure.
+
+Names are loaded when first used, so that ``import demur`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from demur.candidates import CandidateSets
+    from demur.evidence.mass import MassFunction
+    from demur.methods.dst_pll import DstPll
+    from demur.methods.pl_knn import PlKnn
+    from demur.plots import TradeOffDisplay
+
+_HOMES = {
+    "CandidateSets": "demur.candidates",
+    "MassFunction": "demur.evidence.mass",
+    "DstPll": "demur.methods.dst_pll",
+    "PlKnn": "demur.methods.pl_knn",
+    "TradeOffDisplay": "demur.plots",
+}
+
+__all__ = ["CandidateSets", "DstPll", "MassFunction", "PlKnn", "TradeOffDisplay"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'demur' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

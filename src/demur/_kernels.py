@@ -1,0 +1,88 @@
+"""How compiled kernels are made, announced and run in threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+import numba
+from joblib import effective_n_jobs
+from numba.core import event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+logger = logging.getLogger("demur")
+
+
+def kernel(function: F) -> F:
+    """Compile on first call, keep the result on disk, release the interpreter lock.
+
+    No fast-math: results must not depend on how the compiler orders a sum. Threads are
+    started outside (see `in_ranges`), since numba's own pools may not be entered from two
+    threads at once everywhere.
+    """
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
+
+
+class _CompileNotice(event.Listener):  # type: ignore[misc]
+    """Says once a process that a kernel is being compiled; silent when the disk has it."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if not self._said and function.__module__.startswith("demur."):
+            self._said = True
+            logger.warning(
+                "demur compiles its kernels on first use; this takes some seconds, once a machine."
+            )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _CompileNotice())
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads to use: None for all that this process may use, else as joblib reads it."""
+    allowed = int(numba.config.NUMBA_NUM_THREADS)  # joblib's workers set it to their share
+    if n_jobs is None:
+        return allowed
+    if n_jobs == 0:
+        raise ValueError("n_jobs is 0; use 1 for one thread, -1 or None for all.")
+    return int(effective_n_jobs(n_jobs)) if n_jobs < 0 else n_jobs
+
+
+def in_ranges(
+    work: Callable[[int, int], object], n: int, n_jobs: int | None, *, range_size: int = 512
+) -> None:
+    """Call ``work(start, stop)`` on ranges that make up 0..n, in threads.
+
+    ``work`` must release the interpreter lock to gain from it, and write to places of its
+    own range only: then the result is the same for every ``n_jobs`` and ``range_size``.
+    """
+    starts = iter(range(0, n, range_size))
+    lock = threading.Lock()
+
+    def take_ranges() -> None:
+        while True:
+            with lock:
+                start = next(starts, None)
+            if start is None:
+                return
+            work(start, min(start + range_size, n))
+
+    threads = min(n_threads(n_jobs), -(-n // range_size))
+    if threads <= 1:
+        take_ranges()
+        return
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(take_ranges) for _ in range(threads - 1)]
+        take_ranges()
+        for other in others:
+            other.result()

@@ -1,0 +1,1 @@
+"""Dempster-Shafer theory; knows nothing of learning."""

@@ -1,0 +1,275 @@
+"""Pictures of the trade-off between how much is rejected and how good the rest is."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.metrics import coverage, judge, risk_coverage_curve
+
+_GID = "demur-trade-off"  # marks our lines on axes that may hold others
+_LINE_STYLES = ("-", "--", "-.", ":", (0, (12, 3)))
+_MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", "h", ">")
+_MAX_POINTS = 101  # of a curve; more only make dashes ragged and files large
+_Y_STEP = 0.05  # the y axis starts at a multiple of this
+
+
+class TradeOffDisplay:
+    """Accuracy of the accepted predictions against the share of rejected ones.
+
+    Make one by `from_estimator` or `from_predictions`; the numbers are computed once and
+    kept, and `plot` draws them, also several on one pair of axes.
+
+    Every point is one threshold: instances with larger accept scores are accepted, and those
+    of one score go together. The line joins about a hundred points, evenly spaced. Towards the
+    right few predictions are left and their accuracy is mostly chance, so the line ends where
+    fewer than ``min_accepted`` are. All points stay in the attributes. The marker is the
+    method's own threshold, and the line always reaches it.
+
+    Parameters
+    ----------
+    rejected : ndarray of shape (n_points,)
+        Share of rejected instances, ascending from 0.
+    accuracy : ndarray of shape (n_points,)
+        Share of right predictions among the accepted.
+    thresholds : ndarray of shape (n_points,)
+        Accepting where ``score > thresholds[i]`` gives point i.
+    n_instances : int
+        Number of instances the shares are of.
+    operating_point : tuple of two floats, optional
+        Share rejected and accuracy of the accepted at a method's own threshold: the point to
+        mark. The accuracy is NaN, and nothing is marked, where that rejects all.
+    name : str, optional
+        Name in the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The curve, its marker the operating point. Set by `plot`.
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from demur import TradeOffDisplay
+    >>> display = TradeOffDisplay.from_predictions(
+    ...     y_true=[0, 1, 1, 0], y_pred=[0, 1, 0, 0], accept_score=[0.9, 0.8, 0.4, 0.1],
+    ...     threshold=0.5, name="example",
+    ... )
+    >>> display.operating_point
+    (0.5, 1.0)
+    >>> display.accuracy.round(3).tolist()
+    [0.75, 0.667, 1.0, 1.0]
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        rejected: NDArray[np.float64],
+        accuracy: NDArray[np.float64],
+        thresholds: NDArray[np.float64],
+        n_instances: int,
+        operating_point: tuple[float, float] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.rejected = rejected
+        self.accuracy = accuracy
+        self.thresholds = thresholds
+        self.n_instances = n_instances
+        self.operating_point = operating_point
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y_true: ArrayLike,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        min_accepted: int = 30,
+        curve_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
+        """Judge X by a fitted method and draw; its own threshold is marked.
+
+        Parameters
+        ----------
+        estimator : PartialLabelClassifier
+            A fitted method, or a Pipeline or a search (such as GridSearchCV) that ends in one.
+        X : array-like of shape (n, n_features)
+        y_true : array-like of shape (n,)
+            True labels.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; new ones by default.
+        name : str, optional
+            Name in the legend; by default the name of the method's class.
+        min_accepted : int, default=30
+            The line ends where fewer than this are accepted.
+        curve_kwargs : dict, optional
+            Passed to ``ax.plot``.
+        """
+        judged = judge(estimator, X)
+        return cls.from_predictions(
+            y_true,
+            judged.predicted,
+            judged.score,
+            threshold=judged.method.accept_threshold_,
+            ax=ax,
+            name=type(judged.method).__name__ if name is None else name,
+            min_accepted=min_accepted,
+            curve_kwargs=curve_kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        accept_score: ArrayLike,
+        *,
+        threshold: float | None = None,
+        ax: Any = None,
+        name: str | None = None,
+        min_accepted: int = 30,
+        curve_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw from predictions and accept scores, of any classifier.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like of shape (n,)
+        accept_score : array-like of shape (n,)
+            Higher is safer.
+        threshold : float, optional
+            The operating point that accepts scores over it is marked; none by default.
+        ax, name, min_accepted, curve_kwargs
+            As in `from_estimator`, but there is no default name.
+        """
+        curve = risk_coverage_curve(y_true, y_pred, accept_score)
+        rejected, accuracy = 1.0 - curve.coverages[::-1], 1.0 - curve.risks[::-1]
+        operating_point = None
+        if threshold is not None:
+            if np.isnan(threshold):
+                raise ValueError("threshold is NaN; give a number, or None for no marker.")
+            share = 1.0 - coverage(np.asarray(accept_score, dtype=np.float64) > threshold)
+            place = np.searchsorted(rejected, share)
+            operating_point = (share, float(np.append(accuracy, np.nan)[place]))
+        display = cls(
+            rejected=rejected,
+            accuracy=accuracy,
+            thresholds=curve.thresholds[::-1],
+            n_instances=len(np.asarray(accept_score)),
+            operating_point=operating_point,
+            name=name,
+        )
+        return display.plot(ax, min_accepted=min_accepted, curve_kwargs=curve_kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        min_accepted: int = 30,
+        curve_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; new ones by default. Each display on the same axes gets the next
+            line style and marker, so that they can be told apart in grey.
+        name : str, optional
+            Name in the legend; by default the display's own.
+        min_accepted : int, default=30
+            The line ends where fewer than this are accepted.
+        curve_kwargs : dict, optional
+            Passed to ``ax.plot``.
+
+        Returns
+        -------
+        self
+        """
+        if min_accepted < 1:
+            raise ValueError(f"min_accepted must be at least 1; got {min_accepted}.")
+        if ax is None:
+            _, ax = _pyplot().subplots(layout="constrained")
+        drawn, marked = self._drawn(min_accepted)
+        nth = sum(line.get_gid() == _GID for line in ax.get_lines())
+        style: dict[str, Any] = {
+            "linestyle": _LINE_STYLES[nth % len(_LINE_STYLES)],
+            "linewidth": 1.8,
+            "markersize": 9,
+            "markeredgecolor": "white",
+            "markeredgewidth": 1.2,
+            "zorder": 3,
+        }
+        if marked is not None:
+            style |= {"marker": _MARKERS[nth % len(_MARKERS)], "markevery": [marked]}
+        (self.line_,) = ax.plot(
+            self.rejected[drawn],
+            self.accuracy[drawn],
+            label=self.name if name is None else name,
+            gid=_GID,
+            **style | (curve_kwargs or {}),
+        )
+        _dress(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _drawn(self, min_accepted: int) -> tuple[NDArray[np.intp], int | None]:
+        """Which points to draw, and which of those is marked."""
+        end = max(0.0, 1.0 - min_accepted / self.n_instances)
+        drawn = np.searchsorted(self.rejected, np.linspace(0.0, end, _MAX_POINTS), "right") - 1
+        own = () if self.operating_point is None else self.operating_point[:1]
+        marked = np.flatnonzero(np.isin(self.rejected, own))  # none where all are rejected
+        drawn = np.union1d(drawn, marked)
+        return drawn, int(np.searchsorted(drawn, marked[0])) if len(marked) else None
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'drawing needs matplotlib; install it with `pip install "demur[plot]"`.'
+        ) from error
+    return plt
+
+
+def _dress(ax: Any) -> None:
+    """Axes, grid and legend for the curves drawn so far."""
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    curves = [line for line in ax.get_lines() if line.get_gid() == _GID]
+    lowest = min(line.get_ydata().min(initial=1.0) for line in curves)
+    bottom = max(0.0, _Y_STEP * np.floor(lowest / _Y_STEP - 0.2))
+    ax.set(
+        xlabel="Rejected predictions",
+        ylabel="Accuracy of the accepted predictions",
+        xlim=(-0.02, 1.0),
+        # A little room above 100 %, so that a line or a marker there is seen whole.
+        ylim=(bottom, 1.0 + 0.03 * (1.0 - bottom)),
+    )
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(PercentFormatter(xmax=1.0, decimals=0))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    if any(not line.get_label().startswith("_") for line in curves):
+        marked = any(line.get_markevery() is not None for line in curves)
+        ax.legend(
+            title="Marker: the method's own threshold" if marked else None,
+            title_fontsize="small",
+            framealpha=0.85,
+            edgecolor="none",
+            loc="best",
+            alignment="left",
+            handlelength=4.0,
+        )

@@ -594,7 +594,7 @@ def test_no_rows_chosen():
 @pytest.mark.parametrize("n_classes", [3, 130])
 @pytest.mark.parametrize("key", [(0, 1), (slice(None), slice(0, 1)), ([0], [0]), (slice(None), 0)])
 def test_columns_cannot_be_chosen(key, n_classes):
-    sets = CandidateSets(INDICATOR.repeat(50, axis=1)[:, :n_classes])
+    sets = CandidateSets(np.ones((3, n_classes)))
     with pytest.raises(IndexError, match="rows only"):
         sets[key]
 
@@ -621,7 +621,7 @@ def test_repr():
 
 @pytest.mark.parametrize("n_classes", [3, 219])
 def test_copies_and_pickles_are_equal(n_classes, rng):
-    sets = CandidateSets(rng.permuted(np.eye(n_classes, dtype=bool), axis=0))
+    sets = CandidateSets((rng.random((20, n_classes)) < 0.5) | (np.arange(n_classes) == 1))
     for again in (pickle.loads(pickle.dumps(sets)), copy.copy(sets), copy.deepcopy(sets)):
         assert again == sets
         assert again.to_lists() == sets.to_lists()

@@ -6,7 +6,9 @@ from itertools import pairwise, permutations, product
 from math import isnan
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -360,6 +362,15 @@ def test_scorers_with_candidate_sets_count_what_is_outside(blobs):
         given_scores = {name: scorer(clf, X, y) for name, scorer in SCORERS.items()}
         assert given_scores == pytest.approx(by_functions(clf, X, stand_in))
     assert candidate_scorer(clf, X, held) == clf.score(X, held)
+
+
+def test_an_indicator_has_its_columns_in_the_order_of_the_classes(blobs):
+    X, _, held = blobs
+    sets = CandidateSets(held, classes=["cat", "ant", "bee"])
+    clf = NearestMean().fit(X, sets)
+    for y in (held, sp.csr_array(held), pd.DataFrame(held, columns=sets.classes)):
+        for scorer in SCORERS.values():
+            assert scorer(clf, X, y) == scorer(clf, X, sets)
 
 
 def test_a_label_never_seen_in_a_fold_is_outside(blobs):

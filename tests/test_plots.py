@@ -111,6 +111,11 @@ def test_line_reaches_a_marker_among_the_few(predictions):
     assert display.line_.get_markevery() == [len(x) - 1]
 
 
+def test_line_ends_before_a_step_that_leaves_too_few(few):
+    display = TradeOffDisplay.from_predictions(*few, min_accepted=2)
+    assert display.line_.get_xdata()[-1] == 0.5  # 3 are accepted; the next step leaves 1
+
+
 def test_fewer_instances_than_the_line_may_end_at(few):
     display = TradeOffDisplay.from_predictions(*few, min_accepted=30)
     assert display.line_.get_xdata().tolist() == [0.0]

@@ -105,8 +105,15 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
             )
         self.classes_ = sets.classes
         self.__dict__.pop("_transduced", None)
-        self._fit(features, sets)
+        try:
+            self._fit(features, sets)
+        except BaseException:
+            del self.classes_  # a fit that failed leaves no model behind
+            raise
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "classes_" in self.__dict__
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict a label for every instance, however unsure."""

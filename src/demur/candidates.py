@@ -44,6 +44,12 @@ def _pack(indicator: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return octets.view("<u8").astype(np.uint64)
 
 
+def unpack(words: NDArray[np.uint64], n_classes: int) -> NDArray[np.bool_]:
+    """Packed words as a boolean array of shape (n, n_classes)."""
+    octets = np.ascontiguousarray(words).astype("<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little", count=n_classes).view(np.bool_)
+
+
 def _pack_pairs(
     rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
 ) -> NDArray[np.uint64]:
@@ -376,9 +382,7 @@ class CandidateSets:
 
     def to_indicator(self) -> NDArray[np.bool_]:
         """The sets as a boolean array of shape (n, n_classes)."""
-        octets = self.words.astype("<u8").view(np.uint8)
-        bits = np.unpackbits(octets, axis=1, bitorder="little", count=self.n_classes)
-        return bits.view(np.bool_)
+        return unpack(self.words, self.n_classes)
 
     def to_lists(self) -> list[list[Any]]:
         """The sets as lists of labels, each in the order of ``classes``."""

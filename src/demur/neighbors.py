@@ -13,6 +13,7 @@ last bit, ties included:
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -34,6 +35,24 @@ QUERY_ROWS, TRAIN_ROWS = 128, 2048  # a tile of float32 products that stays in c
 PENDING = 32
 FLOAT32_UNIT = 2.0**-24
 FLOAT64_UNIT = 2.0**-53
+
+
+def build_index(
+    X: NDArray[np.float64], n_neighbors: int, *, metric: str = "euclidean", algorithm: str = "auto"
+) -> NeighborIndex:
+    """Index for a method's training points, once its number of neighbours is checked."""
+    if not isinstance(n_neighbors, (int, np.integer)) or isinstance(n_neighbors, bool):
+        raise ValueError(f"n_neighbors must be a whole number; got {n_neighbors!r}.")
+    if n_neighbors < 1:
+        raise ValueError(f"n_neighbors must be at least 1; got {n_neighbors}.")
+    if len(X) < n_neighbors + 1:
+        warnings.warn(
+            f"n_neighbors is {n_neighbors}, but there are only {len(X)} training instances; "
+            "all there are is used (one fewer for the training instances themselves).",
+            UserWarning,
+            stacklevel=4,
+        )
+    return NeighborIndex(X, metric=metric, algorithm=algorithm)
 
 
 class NeighborIndex:

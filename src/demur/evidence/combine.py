@@ -155,6 +155,30 @@ def combine(
     return result
 
 
+def focal_sets(
+    words: Words, neighbors: Ints, frame: Words, *, alpha: float = 0.5
+) -> tuple[Words, Floats] | None:
+    """All focal sets of one instance with their masses, heaviest first.
+
+    Returns None where there are too many to list. The parameters are those of `combine`,
+    for one row.
+    """
+    sets = np.zeros((len(neighbors), words.shape[1]), dtype=np.uint64)
+    counts = np.zeros(len(neighbors), dtype=np.intp)
+    n_sets = _gather(words, neighbors, frame, sets, counts)
+    held, keys, masses, _, _ = _fold(
+        frame, sets, alpha**counts, n_sets,
+        np.zeros((512, len(frame)), dtype=np.uint64), np.zeros(512),
+        np.zeros(512, dtype=np.uint64), np.full(2048, -1, dtype=np.int32),
+    )  # fmt: skip
+    if held < 0:
+        return None
+    keys, masses = keys[:held], masses[:held]
+    masses[0] += max(0.0, 1.0 - masses.sum())  # the conflict goes to the frame
+    order = np.argsort(-masses, kind="stable")
+    return keys[order], masses[order]
+
+
 # Numba turns a sum of signed and unsigned integers into a float: keep these unsigned.
 ONE = np.uint64(1)
 ZERO = np.uint64(0)

@@ -1,0 +1,33 @@
+"""One file, one published method; `METHODS` is the one registry of them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from demur.base import PartialLabelClassifier
+
+# name: (module, class); loaded when asked for, since some need torch.
+_HOMES = {
+    "dst-pll": ("demur.methods.dst_pll", "DstPll"),
+    "pl-knn": ("demur.methods.pl_knn", "PlKnn"),
+}
+
+METHODS = tuple(_HOMES)
+
+
+def method(name: str) -> type[PartialLabelClassifier]:
+    """The class of a method, by its name in tables and on the command line.
+
+    Examples
+    --------
+    >>> from demur.methods import METHODS, method
+    >>> METHODS
+    ('dst-pll', 'pl-knn')
+    >>> method("dst-pll").__name__
+    'DstPll'
+    """
+    if name not in _HOMES:
+        raise ValueError(f"no method is called {name!r}; there are {', '.join(METHODS)}.")
+    module, class_name = _HOMES[name]
+    return cast(type[PartialLabelClassifier], getattr(importlib.import_module(module), class_name))

@@ -71,28 +71,29 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
     def _transduce(self) -> NDArray[np.intp]:
         """Columns of the labels given to the training instances, each a candidate."""
 
-    def fit(self, X: Any, S: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from features and candidate labels.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-        S : anything that `CandidateSets` reads, with n rows
+        y : anything that `CandidateSets` reads, with n rows
+            The candidates, S in the text; scikit-learn's tools want the name y.
 
         Returns
         -------
         self
         """
-        if S is None:
+        if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "candidate labels are what it learns from."
             )
         features = check_features(self, X, reset=True)
-        sets = S if isinstance(S, CandidateSets) else CandidateSets(S)
+        sets = y if isinstance(y, CandidateSets) else CandidateSets(y)
         if len(sets) != len(features):
             raise ValueError(
-                f"X has {len(features)} rows but S has {len(sets)} candidate sets; "
+                f"X has {len(features)} rows but there are {len(sets)} candidate sets; "
                 "each instance needs one set."
             )
         name = type(self).__name__
@@ -100,7 +101,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
             raise ValueError(f"{name} needs at least 2 training instances, got 1 sample.")
         if sets.n_classes < 2:
             raise ValueError(
-                f"{name} needs at least 2 classes to choose from, but S holds only "
+                f"{name} needs at least 2 classes to choose from, but there is only "
                 f"1 class ({sets.classes[0]!r})."
             )
         self.classes_ = sets.classes
@@ -117,7 +118,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict a label for every instance, however unsure."""
-        return np.asarray(self.classes_[self.judge(X).top])
+        top = self.judge(X).top
+        return np.asarray(self.classes_[top])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Scores per label, in the order of ``classes_``; rows sum to 1."""
@@ -145,9 +147,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
         limit = self.accept_threshold_ if threshold is None else float(threshold)
         if np.isnan(limit):
             raise ValueError("threshold is NaN; give a number, or None for the method's own.")
-        return np.ma.MaskedArray(
-            self.classes_[judgement.top], mask=~(judgement.accept > limit)
-        )
+        return np.ma.MaskedArray(self.classes_[judgement.top], mask=~(judgement.accept > limit))
 
     def judge(self, X: Any) -> Judgement:
         """Predictions, probabilities and accept scores in one pass."""
@@ -162,16 +162,13 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
             self._transduced = self._transduce()
         return np.asarray(self.classes_[self._transduced])
 
-    def score(self, X: Any, S: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of predictions that lie inside the candidate set.
 
         With one true label a row, this is the accuracy.
         """
-        predicted = self.predict(X)
-        # An indicator without names has its columns in the order of classes_.
-        unnamed = sp.issparse(S) or (isinstance(S, np.ndarray) and S.ndim == 2 and S.shape[1] > 1)
-        sets = CandidateSets(S, classes=self.classes_ if unnamed else None)
-        return float(np.average(sets.contains(predicted), weights=sample_weight))
+        sets = read_like(self.classes_, y)
+        return float(np.average(sets.contains(self.predict(X)), weights=sample_weight))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -188,6 +185,12 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
                 stacklevel=2,
             )
         super().__setstate__(state)
+
+
+def read_like(classes: NDArray[Any], y: Any) -> CandidateSets:
+    """Candidate sets to judge predictions by: columns without names are those of ``classes``."""
+    unnamed = sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1)
+    return CandidateSets(y, classes=classes if unnamed else None)
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:

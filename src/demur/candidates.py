@@ -31,7 +31,9 @@ def _is_missing(value: object) -> bool:
 
 
 def _is_collection(value: object) -> bool:
-    return isinstance(value, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(value) != 0
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (list, tuple, set, frozenset))
 
 
 def _pack(indicator: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -257,7 +259,14 @@ class CandidateSets:
         items, _ = np.nonzero(given)
         labels = table[given].tolist()
         return cls._from_votes(
-            items, labels, len(table), min_votes, min_share, fallback, classes, np.arange(len(table))
+            items,
+            labels,
+            len(table),
+            min_votes,
+            min_share,
+            fallback,
+            classes,
+            np.arange(len(table)),
         )
 
     @classmethod
@@ -483,9 +492,7 @@ class CandidateSets:
         )
 
 
-def _largest_company(
-    company: NDArray[np.int64], counts: NDArray[np.intp] | None = None
-) -> float:
+def _largest_company(company: NDArray[np.int64], counts: NDArray[np.intp] | None = None) -> float:
     """Largest share of a label's instances that hold one given other label."""
     counts = np.diag(company) if counts is None else counts
     share = company / np.maximum(counts, 1)[:, None]
@@ -514,7 +521,9 @@ def _columns_of(
 
 def _shorten(classes: NDArray[Any]) -> str:
     listed = classes.tolist()
-    return str(listed) if len(listed) <= 10 else f"{str(listed[:10])[:-1]}, ... {len(listed)} in all]"
+    return (
+        str(listed) if len(listed) <= 10 else f"{str(listed[:10])[:-1]}, ... {len(listed)} in all]"
+    )
 
 
 def _rename(
@@ -527,9 +536,7 @@ def _rename(
     return _pack_pairs(rows, columns, (len(sets), len(named))), named
 
 
-def _read_frame(
-    frame: Any, named: NDArray[Any] | None
-) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+def _read_frame(frame: Any, named: NDArray[Any] | None) -> tuple[NDArray[np.uint64], NDArray[Any]]:
     columns = _as_classes(frame.columns)
     if named is not None:
         extra = [c for c in columns.tolist() if c not in set(named.tolist())]
@@ -642,6 +649,9 @@ def _read_labels(
     missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
     if len(missing):
         raise ValueError(f"Input y contains NaN: the label is missing in {_say_rows(missing)}.")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        rows = np.flatnonzero(np.isinf(y))
+        raise ValueError(f"Input y contains infinity: no label, in {_say_rows(rows)}.")
     if y.dtype == object:
         y = np.asarray(y.tolist()) if len({type(v) for v in y}) == 1 else y
     if len(y):

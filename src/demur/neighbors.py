@@ -347,9 +347,7 @@ class _Products:
         rounded = self.points[:, :-1].astype(np.float64)
         self.points[:, -1] = np.einsum("ij,ij->i", rounded, rounded)
 
-    def _prepare(
-        self, Q: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def _prepare(self, Q: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Queries ready for the product, and what to add to a squared distance to compare."""
         rounded = ((Q - self.center) * self.scale).astype(np.float32)
         norms = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float64)

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from conftest import reference_folder
 
+from conftest import reference_folder
 from demur import CandidateSets, DstPll
 from demur.evidence.combine import combine
 

@@ -122,9 +122,7 @@ class DstPll(PartialLabelClassifier):
                 f"n_neighbors must be at most {MAX_NEIGHBORS}, beyond which masses are too "
                 f"small to tell apart; got {self.n_neighbors}."
             )
-        self._index = build_index(
-            X, self.n_neighbors, metric=self.metric, algorithm=self.algorithm
-        )
+        self._index = build_index(X, self.n_neighbors, metric=self.metric, algorithm=self.algorithm)
         self._words = sets.words
         self._draw_seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -155,7 +153,9 @@ class DstPll(PartialLabelClassifier):
         top = belief.argmax(axis=1)
         best = belief[rows, top]
         total = belief.sum(axis=1)
-        proba = np.divide(belief, total[:, None], out=np.zeros_like(belief), where=total[:, None] > 0)
+        proba = np.divide(
+            belief, total[:, None], out=np.zeros_like(belief), where=total[:, None] > 0
+        )
         massless = np.flatnonzero(best == 0)
         if len(massless):
             heaviest = unpack(evidence.top_set[massless], len(self.classes_))
@@ -164,6 +164,8 @@ class DstPll(PartialLabelClassifier):
         tied = np.union1d(tied, massless)
         if len(tied):
             top[tied] = self._break_ties(X[tied], proba[tied], plausibility[tied])
+            # The last bit tells which of the equals was taken, so that argmax finds it too.
+            proba[tied, top[tied]] = np.nextafter(proba[tied, top[tied]], 1.0)
         rival = plausibility.copy()
         rival[rows, top] = 0.0
         return Judgement(top, proba, belief[rows, top] - rival.max(axis=1))

@@ -100,7 +100,7 @@ class Explanation:
                 f"(conflict {self.conflict:.3f}), so {rival} may reach {limit:.3f}."
             )
         return (
-            f"Demurs: {label} is sure of {belief:.3f} only, and {rival} may reach {limit:.3f}; "
+            f"Demurs: {label} is believed with {belief:.3f} only, and {rival} may reach {limit:.3f}; "
             "the two are too close."
         )
 

@@ -67,9 +67,7 @@ class PlKnn(PartialLabelClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: NDArray[np.float64], sets: CandidateSets) -> None:
-        self._index = build_index(
-            X, self.n_neighbors, metric=self.metric, algorithm=self.algorithm
-        )
+        self._index = build_index(X, self.n_neighbors, metric=self.metric, algorithm=self.algorithm)
         self._words = sets.words
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:

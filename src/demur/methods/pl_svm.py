@@ -15,7 +15,9 @@ from demur.candidates import CandidateSets
 
 
 class PlSvm(PartialLabelClassifier):
-    def __init__(self, *, regularization: float = 1.0, n_steps: int | None = None, random_state: Any = None) -> None:
+    def __init__(
+        self, *, regularization: float = 1.0, n_steps: int | None = None, random_state: Any = None
+    ) -> None:
         self.regularization = regularization
         self.n_steps = n_steps
         self.random_state = random_state

@@ -20,7 +20,7 @@ def _say_rows(rows: NDArray[np.intp]) -> str:
     return f"row {int(rows[0])} ({others})"
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN and their kin: values that differ from themselves."""
     if value is None:
         return True
@@ -70,7 +70,7 @@ def _as_classes(classes: Iterable[Any]) -> NDArray[Any]:
     if array.dtype.kind in "US" and not all(isinstance(c, (str, bytes)) for c in listed):
         # numpy would turn the 1 of [1, 'a'] into '1', and no set would ever hold it.
         raise ValueError("classes mixes strings with other labels; use one type of label.")
-    missing = [i for i, label in enumerate(listed) if _is_missing(label)]
+    missing = [i for i, label in enumerate(listed) if is_missing(label)]
     if missing:
         raise ValueError(f"classes[{missing[0]}] is missing (None or NaN); every class is named.")
     unique, counts = np.unique(array, return_counts=True)
@@ -253,8 +253,8 @@ class CandidateSets:
             )
         given = np.ones(table.shape, dtype=bool)
         if table.dtype.kind in "fO":
-            given &= ~np.vectorize(_is_missing, otypes=[bool])(table)
-        if not _is_missing(missing):
+            given &= ~np.vectorize(is_missing, otypes=[bool])(table)
+        if not is_missing(missing):
             given &= np.asarray(table != missing, dtype=bool)
         items, _ = np.nonzero(given)
         labels = table[given].tolist()
@@ -309,7 +309,7 @@ class CandidateSets:
             )
             raise ValueError(f"items, workers and labels must be equally long; got {sizes}.")
         for name, column in zip(("item", "worker", "label"), columns, strict=True):
-            bad = np.flatnonzero([_is_missing(value) for value in column])
+            bad = np.flatnonzero([is_missing(value) for value in column])
             if len(bad):
                 raise ValueError(f"the {name} is missing in {_say_rows(bad)}.")
         votes = list(dict.fromkeys(zip(*columns, strict=True)))
@@ -617,7 +617,7 @@ def _check_zero_one(
     if values.dtype == bool:
         return
     if values.dtype == object:
-        good = np.fromiter((not _is_missing(v) and v in (0, 1) for v in values), bool)
+        good = np.fromiter((not is_missing(v) and v in (0, 1) for v in values), bool)
     elif values.dtype.kind in "iuf":
         good = (values == 0) | (values == 1)
     else:
@@ -646,7 +646,7 @@ def _read_labels(
 ) -> tuple[NDArray[np.uint64], NDArray[Any]]:
     from sklearn.utils.multiclass import check_classification_targets
 
-    missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in y.tolist()])
     if len(missing):
         raise ValueError(f"Input y contains NaN: the label is missing in {_say_rows(missing)}.")
     if y.dtype.kind == "f" and np.isinf(y).any():
@@ -679,7 +679,7 @@ def _read_collections(
     nested = np.flatnonzero([_is_collection(label) for label in labels])
     if len(nested):
         raise ValueError(f"a label is itself a collection in {_say_rows(places[nested])}.")
-    missing = np.flatnonzero([_is_missing(label) for label in labels])
+    missing = np.flatnonzero([is_missing(label) for label in labels])
     if len(missing):
         raise ValueError(
             f"a candidate is missing (None or NaN) in {_say_rows(np.unique(places[missing]))}."

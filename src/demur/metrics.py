@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from demur.candidates import CandidateSets, _is_missing
+from demur.base import read_like
+from demur.candidates import is_missing
 
 Reading = Literal["text", "code"]
 
@@ -54,7 +54,7 @@ def _check_lengths(**vectors: NDArray[Any]) -> None:
 
 def _check_labels(labels: NDArray[Any], name: str) -> None:
     if labels.dtype.kind == "O":
-        missing = np.flatnonzero([_is_missing(label) for label in labels])
+        missing = np.flatnonzero([is_missing(label) for label in labels])
     elif labels.dtype.kind == "f":
         missing = np.flatnonzero(np.isnan(labels))
     else:
@@ -508,9 +508,7 @@ def _outside(judged: Judged, y: Any) -> NDArray[np.bool_]:
     """Whether each prediction is outside its candidate set: surely wrong."""
     if y is None:
         raise ValueError("y is None; this scorer needs true labels or candidate sets.")
-    # An indicator without names has its columns in the order of classes_.
-    unnamed = sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1)
-    sets = CandidateSets(y, classes=judged.method.classes_ if unnamed else None)
+    sets = read_like(judged.method.classes_, y)
     if len(sets) != len(judged.predicted):
         raise ValueError(f"X has {len(judged.predicted)} rows but y has {len(sets)}.")
     outside = ~sets.contains(judged.predicted)

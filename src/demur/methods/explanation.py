@@ -100,8 +100,8 @@ class Explanation:
                 f"(conflict {self.conflict:.3f}), so {rival} may reach {limit:.3f}."
             )
         return (
-            f"Demurs: {label} is believed with {belief:.3f} only, and {rival} may reach {limit:.3f}; "
-            "the two are too close."
+            f"Demurs: {label} is believed with {belief:.3f} only, and {rival} may reach "
+            f"{limit:.3f}; the two are too close."
         )
 
     def _label_rows(self) -> list[tuple[str, str, str]]:

@@ -748,6 +748,7 @@ NOT_0_1 = "an indicator holds 0 and 1, or booleans"
         (pd.DataFrame([[1, 1]], columns=["a", "a"]), r"classes names 'a' more than once"),
         ([0.0, np.nan, 1.0, np.nan], r"the label is missing in row 1 \(2 such rows\)"),
         (["a", None], r"the label is missing in row 1 \(the only such row\)"),
+        ([0.0, np.inf, 1.0], r"y contains infinity: no label, in row 1 \(the only such row\)"),
         (pd.Series(["a", pd.NA, "b"]), r"the label is missing in row 1"),
         ([["a"], [None, "b"], [np.nan]], r"a candidate is missing .* in row 1 \(2 such rows\)"),
         ([[1], 2, [3], 4], r"collections of labels with int, in row 1 \(2 such rows\)"),

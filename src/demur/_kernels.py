@@ -27,7 +27,7 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-class _CompileNotice(event.Listener):  # type: ignore[misc]
+class _CompileNotice(event.Listener):
     """Says once a process that a kernel is being compiled; silent when the disk has it."""
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ class Judgement(NamedTuple):
         return cls(top, proba, proba[np.arange(len(proba)), top])
 
 
-class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of all methods that learn from candidate labels and can demur.
 
     A method sets ``accept_threshold_`` (its own rule: accepted when the accept score is
@@ -102,7 +102,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
         if sets.n_classes < 2:
             raise ValueError(
                 f"{name} needs at least 2 classes to choose from, but there is only "
-                f"1 class ({sets.classes[0]!r})."
+                f"1 class ({sets.classes.tolist()[0]!r})."
             )
         self.classes_ = sets.classes
         self.__dict__.pop("_transduced", None)

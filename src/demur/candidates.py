@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -31,9 +32,9 @@ def is_missing(value: object) -> bool:
 
 
 def _is_collection(value: object) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return isinstance(value, (list, tuple, set, frozenset))
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, Collection) and getattr(value, "ndim", 1) != 0
 
 
 def _pack(indicator: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -75,7 +76,7 @@ def _as_classes(classes: Iterable[Any]) -> NDArray[Any]:
         raise ValueError(f"classes[{missing[0]}] is missing (None or NaN); every class is named.")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) < len(array):
-        raise ValueError(f"classes names {unique[counts > 1][0]!r} more than once.")
+        raise ValueError(f"classes names {unique[counts > 1].tolist()[0]!r} more than once.")
     return array
 
 
@@ -246,7 +247,14 @@ class CandidateSets:
         >>> CandidateSets.from_answers(answers, min_votes=2).to_lists()
         [[0], [1], [2]]
         """
-        table = np.asarray(answers)
+        try:
+            table = np.asarray(answers)
+        except ValueError:
+            raise ValueError(
+                "answers must be a table, items x annotators; its rows differ in length."
+            ) from None
+        if table.dtype.kind in "US":
+            table = np.asarray(answers, dtype=object)  # else a -1 among words is the word '-1'
         if table.ndim != 2:
             raise ValueError(
                 f"answers must be a table, items x annotators; got {table.ndim} dimension(s)."
@@ -255,7 +263,7 @@ class CandidateSets:
         if table.dtype.kind in "fO":
             given &= ~np.vectorize(is_missing, otypes=[bool])(table)
         if not is_missing(missing):
-            given &= np.asarray(table != missing, dtype=bool)
+            given[given] = np.asarray(table[given] != missing, dtype=bool)
         items, _ = np.nonzero(given)
         labels = table[given].tolist()
         return cls._from_votes(
@@ -301,7 +309,10 @@ class CandidateSets:
         >>> items.tolist(), sets.to_lists()
         (['b', 'a'], [['x', 'y'], ['x']])
         """
-        columns = [list(column) for column in (items, workers, labels)]
+        columns = [
+            column.tolist() if isinstance(column, np.ndarray) else list(column)
+            for column in (items, workers, labels)
+        ]
         if len({len(column) for column in columns}) > 1:
             sizes = ", ".join(
                 f"{name} {len(column)}"
@@ -326,7 +337,8 @@ class CandidateSets:
             classes,
             names,
         )
-        return sets, np.asarray(names.tolist())
+        plain = np.asarray(names.tolist())
+        return sets, plain if plain.tolist() == names.tolist() else names
 
     @classmethod
     def _from_votes(
@@ -348,6 +360,8 @@ class CandidateSets:
             raise ValueError(f"min_share must be over 0 and at most 1; got {min_share}.")
         if fallback not in (None, "most"):
             raise ValueError(f"fallback must be None or 'most'; got {fallback!r}.")
+        if n_items == 0:
+            raise ValueError("there are no items; at least one answer is needed.")
         found = _sorted_labels(set(labels)) if classes is None else _as_classes(classes)
         columns = _columns_of(items, labels, found)
         pairs, votes = np.unique(items * len(found) + columns, return_counts=True)
@@ -367,7 +381,8 @@ class CandidateSets:
         if len(empty):
             why = "it has no answer" if total[empty[0]] == 0 else "no label has enough votes"
             raise ValueError(
-                f"item {names[empty[0]]!r} has no candidate: {why} ({len(empty)} such items). "
+                f"item {names[empty].tolist()[0]!r} has no candidate: {why} "
+                f"({len(empty)} such items). "
                 "Drop such items, or use a weaker rule or fallback='most'."
             )
         return cls._packed(_pack_pairs(rows[keep], columns[keep], (n_items, len(found))), found)
@@ -387,7 +402,7 @@ class CandidateSets:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of candidates of each set."""
-        return np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
+        return np.asarray(np.bitwise_count(self.words).sum(axis=1, dtype=np.int64))
 
     def to_indicator(self) -> NDArray[np.bool_]:
         """The sets as a boolean array of shape (n, n_classes)."""
@@ -397,8 +412,8 @@ class CandidateSets:
         """The sets as lists of labels, each in the order of ``classes``."""
         rows, columns = np.nonzero(self.to_indicator())
         labels = self.classes[columns].tolist()
-        ends = np.cumsum(np.bincount(rows, minlength=len(self))).tolist()
-        return [labels[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        bounds = np.cumsum([0, *np.bincount(rows, minlength=len(self))]).tolist()
+        return [labels[start:end] for start, end in pairwise(bounds)]
 
     def contains(self, labels: ArrayLike) -> NDArray[np.bool_]:
         """Whether each label is a candidate of its row; a label outside ``classes`` is not.
@@ -416,7 +431,7 @@ class CandidateSets:
         columns = np.asarray([place.get(label, -1) for label in asked.tolist()], dtype=np.intp)
         word = self.words[np.arange(len(self)), columns // WORD_BITS]
         held = (word >> (columns % WORD_BITS).astype(np.uint64)) & np.uint64(1)
-        return (columns >= 0) & held.astype(bool)
+        return np.asarray((columns >= 0) & held.astype(bool))
 
     def ambiguity_degree(self, y_true: ArrayLike | None = None) -> float:
         """How surely some wrong label comes along with a label: 1 means that two never part.
@@ -461,7 +476,9 @@ class CandidateSets:
 
     def __getitem__(self, key: Any) -> Any:
         """One set as a frozenset for an integer; otherwise the chosen rows."""
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+        if isinstance(key, tuple):
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise IndexError("candidate sets are indexed by rows only.")
             key = key[0]  # scikit-learn takes rows as array[rows, ...]
         if isinstance(key, (int, np.integer)):
             return frozenset(self[[int(key)]].to_lists()[0])
@@ -488,7 +505,7 @@ class CandidateSets:
     def __repr__(self) -> str:
         return (
             f"CandidateSets({len(self)} sets over {self.n_classes} classes, "
-            f"mean size {self.sizes.mean():.2f})"
+            f"mean size {self.sizes.sum() / max(len(self), 1):.2f})"
         )
 
 
@@ -560,6 +577,8 @@ def _read_frame(frame: Any, named: NDArray[Any] | None) -> tuple[NDArray[np.uint
 def _read_sparse(
     matrix: Any, named: NDArray[Any] | None
 ) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+    if matrix.ndim != 2:
+        raise ValueError(f"S has {matrix.ndim} dimension(s); an indicator has shape (n, l).")
     table = sp.coo_array(matrix)
     classes = _classes_of_columns(table.shape[1], named)
     table = table.tocsr().tocoo()  # by way of csr, which adds up entries that stand twice
@@ -577,6 +596,8 @@ def _read_array(S: Any, named: NDArray[Any] | None) -> tuple[NDArray[np.uint64],
             "S is not a table: its rows differ in length. Pass an indicator, a list of "
             "collections of labels, or one label a row."
         ) from error
+    if array.ndim == 1 and array.dtype.kind in "US":
+        array = np.asarray(S, dtype=object)  # else the 1 of [1, 'a'] is the word '1'
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind != "b":
         from sklearn.exceptions import DataConversionWarning
 
@@ -654,7 +675,7 @@ def _read_labels(
         raise ValueError(f"Input y contains infinity: no label, in {_say_rows(rows)}.")
     if y.dtype == object:
         y = np.asarray(y.tolist()) if len({type(v) for v in y}) == 1 else y
-    if len(y):
+    if len(y) and named is None and y.dtype.kind not in "USO":
         check_classification_targets(y)
     labels = y.tolist()
     classes = _sorted_labels(set(labels)) if named is None else named

@@ -14,7 +14,6 @@ last bit, ties included:
 from __future__ import annotations
 
 import warnings
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,9 @@ from threadpoolctl import ThreadpoolController
 
 from demur._kernels import in_ranges, kernel
 
-Metric = Literal["euclidean", "manhattan"]
-Algorithm = Literal["auto", "kd_tree", "brute"]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.intp]
 
 METRICS = ("euclidean", "manhattan")
 ALGORITHMS = ("auto", "kd_tree", "brute")
@@ -38,7 +38,7 @@ FLOAT64_UNIT = 2.0**-53
 
 
 def build_index(
-    X: NDArray[np.float64], n_neighbors: int, *, metric: str = "euclidean", algorithm: str = "auto"
+    X: Floats, n_neighbors: int, *, metric: str = "euclidean", algorithm: str = "auto"
 ) -> NeighborIndex:
     """Index for a method's training points, once its number of neighbours is checked."""
     if not isinstance(n_neighbors, (int, np.integer)) or isinstance(n_neighbors, bool):
@@ -79,7 +79,7 @@ class NeighborIndex:
 
     def __init__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         *,
         metric: str = "euclidean",
         algorithm: str = "auto",
@@ -103,9 +103,7 @@ class NeighborIndex:
             levels = max(leaves - 1, 0).bit_length() if algorithm == "kd_tree" else 0
             self._tree = _build_tree(self.X, levels)
 
-    def query(
-        self, Q: NDArray[np.float64], k: int, *, n_jobs: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def query(self, Q: Floats, k: int, *, n_jobs: int | None = None) -> tuple[Floats, Ints]:
         """The ``min(k, n)`` nearest training points of each row of ``Q``.
 
         Returns
@@ -115,16 +113,12 @@ class NeighborIndex:
         own = np.full(len(Q), -1, dtype=np.intp)
         return self._search(np.ascontiguousarray(Q), own, min(k, len(self.X)), n_jobs)
 
-    def query_self(
-        self, k: int, *, n_jobs: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def query_self(self, k: int, *, n_jobs: int | None = None) -> tuple[Floats, Ints]:
         """The same for the training points, none of which is its own neighbour."""
         own = np.arange(len(self.X))
         return self._search(self.X, own, min(k, len(self.X) - 1), n_jobs)
 
-    def _search(
-        self, Q: NDArray[np.float64], own: NDArray[np.intp], k: int, n_jobs: int | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def _search(self, Q: Floats, own: Ints, k: int, n_jobs: int | None) -> tuple[Floats, Ints]:
         distances = np.empty((len(Q), k))
         indices = np.empty((len(Q), k), dtype=np.intp)
         if k == 0 or len(Q) == 0:
@@ -149,9 +143,7 @@ class NeighborIndex:
 
 
 @kernel
-def _insert(
-    distances: NDArray[np.float64], indices: NDArray[np.intp], held: int, value: float, index: int
-) -> int:
+def _insert(distances: Floats, indices: Ints, held: int, value: float, index: int) -> int:
     """Put a point in its place among the best so far; returns how many are held."""
     k = len(distances)
     if held == k:
@@ -178,7 +170,7 @@ def _insert(
 
 
 @kernel
-def _select(keys: NDArray[np.float64], order: NDArray[np.intp], left: int, right: int, nth: int):  # type: ignore[no-untyped-def]
+def _select(keys: Floats, order: Ints, left: int, right: int, nth: int) -> None:
     """Reorder keys[left..right], and order with it, so that the nth is in its sorted place."""
     while right > left:
         middle = (left + right) // 2
@@ -204,7 +196,7 @@ def _select(keys: NDArray[np.float64], order: NDArray[np.intp], left: int, right
 
 
 @kernel
-def _build_tree(X, levels):  # type: ignore[no-untyped-def]
+def _build_tree(X: Floats, levels: int) -> tuple[Floats, Ints, Ints, Ints, Floats, Floats, Ints]:
     """Split at the median of the widest feature, ``levels`` times.
 
     Node i has the children 2 i + 1 and 2 i + 2. Points are kept leaf by leaf, feature by
@@ -256,7 +248,7 @@ def _build_tree(X, levels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _box_distance(q, lower, upper, squared):  # type: ignore[no-untyped-def]
+def _box_distance(q: Floats, lower: Floats, upper: Floats, squared: bool) -> float:
     """From a point to a box, summed in the order in which points are measured."""
     total = 0.0
     for f in range(len(q)):
@@ -266,9 +258,20 @@ def _box_distance(q, lower, upper, squared):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _search_tree(  # type: ignore[no-untyped-def]
-    Q, own, points, order, starts, stops, lower, upper, first, squared, distances, indices
-):
+def _search_tree(
+    Q: Floats,
+    own: Ints,
+    points: Floats,
+    order: Ints,
+    starts: Ints,
+    stops: Ints,
+    lower: Floats,
+    upper: Floats,
+    first: Ints,
+    squared: bool,
+    distances: Floats,
+    indices: Ints,
+) -> None:
     d = Q.shape[1]
     n_nodes = len(starts)
     k = distances.shape[1]
@@ -332,7 +335,7 @@ class _Products:
     larger than the k-th distance by more than that.
     """
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
+    def __init__(self, X: Floats) -> None:
         self.X = X
         self.center = X.mean(axis=0)
         self.largest = float(np.abs(X).max(initial=0.0))
@@ -347,7 +350,7 @@ class _Products:
         rounded = self.points[:, :-1].astype(np.float64)
         self.points[:, -1] = np.einsum("ij,ij->i", rounded, rounded)
 
-    def _prepare(self, Q: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def _prepare(self, Q: Floats) -> tuple[Singles, Floats]:
         """Queries ready for the product, and what to add to a squared distance to compare."""
         rounded = ((Q - self.center) * self.scale).astype(np.float32)
         norms = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float64)
@@ -362,10 +365,10 @@ class _Products:
 
     def search(
         self,
-        Q: NDArray[np.float64],
-        own: NDArray[np.intp],
-        distances: NDArray[np.float64],
-        indices: NDArray[np.intp],
+        Q: Floats,
+        own: Ints,
+        distances: Floats,
+        indices: Ints,
         n_jobs: int | None,
     ) -> None:
         def search(start: int, stop: int) -> None:
@@ -407,9 +410,20 @@ def _blas() -> ThreadpoolController:
 
 
 @kernel
-def _measure_pending(  # type: ignore[no-untyped-def]
-    row, X, Q, own, offsets, scale, limits, pending, waiting, held, distances, indices
-):
+def _measure_pending(
+    row: int,
+    X: Floats,
+    Q: Floats,
+    own: Ints,
+    offsets: Floats,
+    scale: float,
+    limits: Singles,
+    pending: Ints,
+    waiting: Ints,
+    held: Ints,
+    distances: Floats,
+    indices: Ints,
+) -> None:
     """Measure a row's waiting points in float64, and tighten its limit."""
     d = X.shape[1]
     q = Q[row]
@@ -446,9 +460,21 @@ def _measure_pending(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep_close(  # type: ignore[no-untyped-def]
-    product, first, X, Q, own, offsets, scale, limits, pending, waiting, held, distances, indices
-):
+def _keep_close(
+    product: Singles,
+    first: int,
+    X: Floats,
+    Q: Floats,
+    own: Ints,
+    offsets: Floats,
+    scale: float,
+    limits: Singles,
+    pending: Ints,
+    waiting: Ints,
+    held: Ints,
+    distances: Floats,
+    indices: Ints,
+) -> None:
     """Let the points of a tile wait for measurement that may be among the k nearest."""
     rows, columns = product.shape
     step = 16

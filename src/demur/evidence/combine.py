@@ -143,7 +143,8 @@ def combine(
         rows = slice(start, stop)
         _combine_rows(
             words, neighbors[rows], frames[rows], powers, rests, CHOOSE, top_sets,
-            *(array[rows] for array in result), failed[rows],
+            result.belief[rows], result.plausibility[rows], result.conflict[rows],
+            result.ignorance[rows], result.top_set[rows], result.top_mass[rows], failed[rows],
         )  # fmt: skip
 
     in_ranges(work, n, n_jobs, range_size=256)
@@ -167,7 +168,7 @@ def focal_sets(
     counts = np.zeros(len(neighbors), dtype=np.intp)
     n_sets = _gather(words, neighbors, frame, sets, counts)
     held, keys, masses, _, _ = _fold(
-        frame, sets, alpha**counts, n_sets,
+        frame, sets, np.asarray(alpha**counts, dtype=np.float64), n_sets,
         np.zeros((512, len(frame)), dtype=np.uint64), np.zeros(512),
         np.zeros(512, dtype=np.uint64), np.full(2048, -1, dtype=np.int32),
     )  # fmt: skip
@@ -193,7 +194,7 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _count_bits(word: np.uint64) -> int:
+def _count_bits(word: np.uint64) -> np.intp:
     """Population count; the compiler knows the pattern and uses one instruction."""
     word = word - ((word >> SHIFT_1) & M1)
     word = (word & M2) + ((word >> SHIFT_2) & M2)
@@ -202,13 +203,13 @@ def _count_bits(word: np.uint64) -> int:
 
 
 @kernel
-def _lowest(word: np.uint64) -> int:
+def _lowest(word: np.uint64) -> np.intp:
     """Place of the lowest bit that is set."""
     return _count_bits((word & (~word + ONE)) - ONE)
 
 
 @kernel
-def _slot_of(key, keys, table):  # type: ignore[no-untyped-def]
+def _slot_of(key: Words, keys: Words, table: NDArray[np.int32]) -> np.uint64:
     """Where in the table a set is, or would be."""
     mask = np.uint64(len(table) - 1)
     mixed = ZERO
@@ -230,7 +231,16 @@ def _slot_of(key, keys, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fold(frame, sets, stays, n_sets, keys, masses, slots, table):  # type: ignore[no-untyped-def]
+def _fold(
+    frame: Words,
+    sets: Words,
+    stays: Floats,
+    n_sets: int,
+    keys: Words,
+    masses: Floats,
+    slots: Words,
+    table: NDArray[np.int32],
+) -> tuple[int, Words, Floats, Words, NDArray[np.int32]]:
     """Fold the sets into the frame one by one; the frame is the first of the sets held.
 
     Returns how many sets are held (-1: too many) and the arrays that hold them, which may
@@ -282,25 +292,25 @@ def _fold(frame, sets, stays, n_sets, keys, masses, slots, table):  # type: igno
 
 
 @kernel
-def _comes_first(a, b):  # type: ignore[no-untyped-def]
+def _comes_first(a: Words, b: Words) -> bool:
     """Whether the first label in which two sets differ belongs to a."""
     for w in range(len(a)):
         differ = a[w] ^ b[w]
         if differ != ZERO:
-            return (a[w] >> np.uint64(_lowest(differ))) & ONE == ONE
+            return bool((a[w] >> np.uint64(_lowest(differ))) & ONE == ONE)
     return False
 
 
 @kernel
-def _size(words: Words) -> int:
-    size = 0
+def _size(words: Words) -> np.intp:
+    size = np.intp(0)
     for w in range(len(words)):
         size += _count_bits(words[w])
     return size
 
 
 @kernel
-def _heaviest(keys, masses, held):  # type: ignore[no-untyped-def]
+def _heaviest(keys: Words, masses: Floats, held: int) -> int:
     """The focal set of the most mass; among equals the smallest, then the first."""
     best = 0
     for s in range(1, held):
@@ -317,7 +327,7 @@ def _heaviest(keys, masses, held):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gather(row_words, neighbors, frame, sets, counts):  # type: ignore[no-untyped-def]
+def _gather(row_words: Words, neighbors: Ints, frame: Words, sets: Words, counts: Ints) -> int:
     """The distinct sets that are evidence within the frame, with how often each stands."""
     n_words = len(frame)
     key = np.empty(n_words, dtype=np.uint64)
@@ -348,7 +358,7 @@ def _gather(row_words, neighbors, frame, sets, counts):  # type: ignore[no-untyp
 
 
 @kernel
-def _list_lacks(sets, masks, n_sets, lacks):  # type: ignore[no-untyped-def]
+def _list_lacks(sets: Words, masks: Words, n_sets: int, lacks: Words) -> None:
     """For each label, the union of the masks of the sets that lack it."""
     lacks[:] = ZERO
     for g in range(n_sets):
@@ -360,7 +370,17 @@ def _list_lacks(sets, masks, n_sets, lacks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _by_families(sets, labels, stays, n_sets, lacks, union, size, chance, mass):  # type: ignore[no-untyped-def]
+def _by_families(
+    sets: Words,
+    labels: Ints,
+    stays: Floats,
+    n_sets: int,
+    lacks: Words,
+    union: NDArray[np.uint16],
+    size: NDArray[np.int32],
+    chance: Floats,
+    mass: Floats,
+) -> float:
     """Sum over all families of sets; returns the conflict.
 
     ``lacks`` becomes by distinct sets what it is by pieces elsewhere, ``mass[u]`` the mass
@@ -394,11 +414,19 @@ def _by_families(sets, labels, stays, n_sets, lacks, union, size, chance, mass):
         return 0.0  # some label is in every set
     conflict = mass[0]
     mass[0] = 0.0
-    return conflict
+    return float(conflict)
 
 
 @kernel
-def _heaviest_family(lacks, labels, n_sets, size, mass, tied, top_set):  # type: ignore[no-untyped-def]
+def _heaviest_family(
+    lacks: Words,
+    labels: Ints,
+    n_sets: int,
+    size: NDArray[np.int32],
+    mass: Floats,
+    tied: NDArray[np.uint16],
+    top_set: Words,
+) -> float:
     """Write the focal set of the most mass, chosen as in `_heaviest`; returns the mass."""
     n_cells = 1 << n_sets
     best = n_cells - 1
@@ -423,11 +451,20 @@ def _heaviest_family(lacks, labels, n_sets, size, mass, tied, top_set):  # type:
     for y in labels:
         if lacks[y] & ~np.uint64(tied[0]) == ZERO:
             top_set[y // 64] |= ONE << np.uint64(y % 64)
-    return mass[best]
+    return float(mass[best])
 
 
 @kernel
-def _hitting(clauses, n_clauses, powers, rests, choose, counts, covered, position):  # type: ignore[no-untyped-def]
+def _hitting(
+    clauses: Words,
+    n_clauses: int,
+    powers: Floats,
+    rests: Floats,
+    choose: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    covered: Words,
+    position: Ints,
+) -> float:
     """Chance that of every clause, a set of pieces of evidence, one is taken at its word.
 
     Sorts and thins out the clauses in place; the other arrays are room to work in.
@@ -500,14 +537,26 @@ def _hitting(clauses, n_clauses, powers, rests, choose, counts, covered, positio
         for c in range(n_pieces - t + 1):
             ways += counts[c] * choose[n_pieces - c, t]
         chance += ways * (powers[n_pieces - t] * rests[t])
-    return chance * rests[certain]
+    return float(chance * rests[certain])
 
 
 @kernel
-def _combine_rows(  # type: ignore[no-untyped-def]
-    words, neighbors, frames, powers, rests, choose, top_sets,
-    belief, plausibility, conflict, ignorance, top_set, top_mass, failed,
-):  # fmt: skip
+def _combine_rows(
+    words: Words,
+    neighbors: Ints,
+    frames: Words,
+    powers: Floats,
+    rests: Floats,
+    choose: NDArray[np.int64],
+    top_sets: bool,
+    belief: Floats,
+    plausibility: Floats,
+    conflict: Floats,
+    ignorance: Floats,
+    top_set: Words,
+    top_mass: Floats,
+    failed: NDArray[np.bool_],
+) -> None:
     n, k = neighbors.shape
     n_words = words.shape[1]
     sets = np.empty((k, n_words), dtype=np.uint64)

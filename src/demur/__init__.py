@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from demur.candidates import CandidateSets
+    from demur.embed import VAEEncoder
     from demur.evidence.mass import MassFunction
+    from demur.methods.deep import Cc, CroSel, Pop, Proden, Valen, fit_stack
     from demur.methods.dst_pll import DstPll
     from demur.methods.ipal import Ipal
     from demur.methods.pl_ecoc import PlEcoc
@@ -24,21 +26,35 @@ _HOMES = {
     "CandidateSets": "demur.candidates",
     "MassFunction": "demur.evidence.mass",
     "DstPll": "demur.methods.dst_pll",
-    "Ipal": "demur.methods.ipal",
-    "PlEcoc": "demur.methods.pl_ecoc",
     "PlKnn": "demur.methods.pl_knn",
+    "Ipal": "demur.methods.ipal",
     "PlSvm": "demur.methods.pl_svm",
+    "PlEcoc": "demur.methods.pl_ecoc",
+    "Proden": "demur.methods.deep",
+    "Cc": "demur.methods.deep",
+    "Pop": "demur.methods.deep",
+    "Valen": "demur.methods.deep",
+    "CroSel": "demur.methods.deep",
+    "fit_stack": "demur.methods.deep",
+    "VAEEncoder": "demur.embed",
     "TradeOffDisplay": "demur.plots",
 }
 
 __all__ = [
     "CandidateSets",
-    "DstPll",
-    "Ipal",
     "MassFunction",
-    "PlEcoc",
+    "DstPll",
     "PlKnn",
+    "Ipal",
     "PlSvm",
+    "PlEcoc",
+    "Proden",
+    "Cc",
+    "Pop",
+    "Valen",
+    "CroSel",
+    "fit_stack",
+    "VAEEncoder",
     "TradeOffDisplay",
 ]
 

@@ -32,6 +32,7 @@ ALGORITHMS = ("auto", "kd_tree", "brute")
 TREE_MAX_FEATURES = 9
 LEAF_SIZE = 32
 QUERY_ROWS, TRAIN_ROWS = 128, 2048  # a tile of float32 products that stays in cache
+STEP = 64  # products looked at together
 PENDING = 32
 FLOAT32_UNIT = 2.0**-24
 FLOAT64_UNIT = 2.0**-53
@@ -477,22 +478,24 @@ def _keep_close(
 ) -> None:
     """Let the points of a tile wait for measurement that may be among the k nearest."""
     rows, columns = product.shape
-    step = 16
+    whole = columns - columns % STEP
     for row in range(rows):
         values = product[row]
         limit = limits[row]
-        for block in range(0, columns, step):
-            stop = min(block + step, columns)
-            close = False
-            for j in range(block, stop):
-                close |= values[j] <= limit
-            if not close:
-                continue
-            for j in range(block, stop):
+        for block in range(0, columns, STEP):
+            if block < whole:
+                # Of constant length and without a branch, so that it runs as vectors.
+                least = values[block]
+                for t in range(STEP):
+                    value = values[block + t]
+                    least = value if value < least else least
+                if least > limit:
+                    continue
+            for j in range(block, min(block + STEP, columns)):
                 if values[j] <= limit and first + j != own[row]:
                     pending[row, waiting[row]] = first + j
                     waiting[row] += 1
-                    if waiting[row] == PENDING:
+                    if waiting[row] == pending.shape[1]:
                         _measure_pending(
                             row, X, Q, own, offsets, scale, limits, pending, waiting, held,
                             distances, indices,

@@ -22,14 +22,21 @@ from demur.methods import METHODS, method
 pytestmark = pytest.mark.filterwarnings("ignore:n_neighbors is .* training instances")
 
 
-@parametrize_with_checks([method(name)() for name in METHODS])
+def quick(name):
+    """A method as a test can afford it: networks with few epochs, everything else as it is."""
+    made = method(name)()
+    networks = {"n_epochs": 40, "learning_rate": 0.01} if "n_epochs" in made.get_params() else {}
+    return made.set_params(**networks)
+
+
+@parametrize_with_checks([quick(name) for name in METHODS])
 def test_scikit_learn_estimator_checks(estimator, check):
     check(estimator)
 
 
 @pytest.fixture(params=METHODS)
 def model(request):
-    made = method(request.param)()
+    made = quick(request.param)
     return made.set_params(random_state=0) if "random_state" in made.get_params() else made
 
 

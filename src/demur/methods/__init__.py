@@ -7,13 +7,18 @@ from typing import cast
 
 from demur.base import PartialLabelClassifier
 
-# name: (module, class); loaded when asked for, since some need torch.
+# name: (module, class); loaded when asked for, to keep `import demur` quick.
 _HOMES = {
     "dst-pll": ("demur.methods.dst_pll", "DstPll"),
     "pl-knn": ("demur.methods.pl_knn", "PlKnn"),
     "ipal": ("demur.methods.ipal", "Ipal"),
     "pl-svm": ("demur.methods.pl_svm", "PlSvm"),
     "pl-ecoc": ("demur.methods.pl_ecoc", "PlEcoc"),
+    "proden": ("demur.methods.deep", "Proden"),
+    "cc": ("demur.methods.deep", "Cc"),
+    "pop": ("demur.methods.deep", "Pop"),
+    "valen": ("demur.methods.deep", "Valen"),
+    "crosel": ("demur.methods.deep", "CroSel"),
 }
 
 METHODS = tuple(_HOMES)
@@ -25,8 +30,10 @@ def method(name: str) -> type[PartialLabelClassifier]:
     Examples
     --------
     >>> from demur.methods import METHODS, method
-    >>> METHODS
+    >>> METHODS[:5]
     ('dst-pll', 'pl-knn', 'ipal', 'pl-svm', 'pl-ecoc')
+    >>> METHODS[5:]
+    ('proden', 'cc', 'pop', 'valen', 'crosel')
     >>> method("dst-pll").__name__
     'DstPll'
     """

@@ -1,50 +1,19 @@
-"""The command line: parses, calls the library, prints."""
+"""`demur demo`: two methods on the digits, at a glance."""
 
-# Libraries are imported inside the commands, so that --help answers at once.
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from demur import __version__
-
-try:
-    import typer
-except ImportError:
-    sys.exit('the command line needs typer and rich; install them with `pip install "demur[cli]"`.')
+import typer
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from demur.demo import Demo
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"demur {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which, and end."),
-    ] = False,
-) -> None:
-    """Learn from candidate labels, and abstain where the answer is not sure."""
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture; made if missing.")] = Path(
         "demo"
@@ -123,8 +92,3 @@ def _draw(shown: Demo, out: Path) -> None:
         typer.echo(f"cannot write {path}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"\nThe trade-off between rejecting and being right: {path.resolve()}")
-
-
-def main() -> None:
-    """Entry point of the command `demur`."""
-    app()

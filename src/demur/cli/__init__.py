@@ -1,0 +1,47 @@
+"""The command line: parses, calls the library, prints. One file a command or group of them.
+
+Libraries are imported inside the commands, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from demur import __version__
+
+try:
+    import typer
+except ImportError:
+    sys.exit('the command line needs typer and rich; install them with `pip install "demur[cli]"`.')
+
+from demur.cli.demo import demo
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"demur {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which, and end."),
+    ] = False,
+) -> None:
+    """Learn from candidate labels, and abstain where the answer is not sure."""
+
+
+def main() -> None:
+    """Entry point of the command `demur`."""
+    app()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
-import numba
 from joblib import effective_n_jobs
-from numba.core import event
+
+try:
+    import numba
+    from numba.core import event
+except ModuleNotFoundError:  # where nothing can be installed, networks still train
+    numba = event = None
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,33 +29,56 @@ def kernel(function: F) -> F:
     started outside (see `in_ranges`), since numba's own pools may not be entered from two
     threads at once everywhere.
     """
+    if numba is None:
+        return _interpreted(function)
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-class _CompileNotice(event.Listener):
-    """Says once a process that a kernel is being compiled; silent when the disk has it."""
+def _interpreted(function: F) -> F:
+    """The kernel as plain Python, which says at its first call how slow it will be."""
 
-    def __init__(self) -> None:
-        self._said = False
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        _warn_of_plain_python()
+        return function(*args)
 
-    def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"].py_func
-        if not self._said and function.__module__.startswith("demur."):
-            self._said = True
-            logger.warning(
-                "demur compiles its kernels on first use; this takes some seconds, once a machine."
-            )
-
-    def on_end(self, event: Any) -> None:
-        pass
+    return cast(F, run)
 
 
-event.register("numba:compile", _CompileNotice())
+@functools.cache
+def _warn_of_plain_python() -> None:
+    logger.warning("numba is not installed: demur's kernels run as plain Python, 100 times slower.")
+
+
+def _announce_compiling() -> None:
+    """Say once a process that a kernel is being compiled; silent when the disk has it."""
+
+    class Notice(event.Listener):  # type: ignore[name-defined,misc]
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            function = event.data["dispatcher"].py_func
+            if not self.said and function.__module__.startswith("demur."):
+                self.said = True
+                logger.warning(
+                    "demur compiles its kernels on first use; this takes some seconds, once a "
+                    "machine."
+                )
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Notice())
+
+
+if numba is not None:
+    _announce_compiling()
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Threads to use: None for all that this process may use, else as joblib reads it."""
-    allowed = int(numba.config.NUMBA_NUM_THREADS)  # joblib's workers set it to their share
+    # joblib's workers set numba's number to their share
+    allowed = int(numba.config.NUMBA_NUM_THREADS) if numba else int(effective_n_jobs(-1))
     if n_jobs is None:
         return allowed
     if n_jobs == 0:

@@ -22,6 +22,8 @@ def candidate_loss(batch: Batch) -> Tensor:
 class CcStrategy(Strategy):
     """No targets: the loss looks at the candidates alone."""
 
+    capturable = True
+
     def loss(self, batch: Batch) -> Tensor:
         """The published loss, less a constant that depends on the number of classes only."""
         return candidate_loss(batch)

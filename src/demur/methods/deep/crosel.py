@@ -23,24 +23,25 @@ class CroSelStrategy(Strategy):
     """Hard labels where the other network is confident, agreement of the two elsewhere."""
 
     networks = 2
-    capturable = False  # the loss changes after the warm-up
+    capturable = True
 
     def __init__(self, warm_up: int, weight: float, memory: int, confidence: float) -> None:
         self.warm_up, self.weight = warm_up, weight
         self.memory, self.confidence = memory, confidence
-        self.epoch = 0
+        self.phase = warm_up > 0  # whether it still learns as CC does
 
     def start(self, training: Training) -> None:
         """Remember nothing, select nothing."""
         self.candidates = training.candidates
         self.targets = uniform_targets(training.candidates)
+        self.latest = self.targets.clone()  # outputs of this epoch
         self.outputs = self.targets.new_zeros(self.memory, *self.targets.shape)
         self.selected = self.candidates.new_zeros(self.candidates.shape[:2])
         self.labels = self.selected.long()
 
     def loss(self, batch: Batch) -> Tensor:
         """CC at first; then the selected labels, and the agreed targets for all."""
-        if self.epoch < self.warm_up:
+        if self.phase:
             return candidate_loss(batch)
         selected, labels = batch.of(self.selected), batch.of(self.labels)
         picked = batch.log_proba.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
@@ -51,24 +52,25 @@ class CroSelStrategy(Strategy):
 
     def after_batch(self, batch: Batch) -> None:
         """Remember the outputs."""
-        batch.write(self.outputs[self.epoch % self.memory], batch.log_proba.exp())
+        batch.write(self.latest, batch.log_proba.exp())
 
     def after_epoch(self, epoch: int) -> None:
         """Select, for the other network, what each network is sure of."""
-        self.epoch = epoch + 1
-        if self.epoch < max(self.warm_up, self.memory):
+        self.outputs[epoch % self.memory] = self.latest
+        self.phase = epoch + 1 < self.warm_up
+        if epoch + 1 < max(self.warm_up, self.memory):
             return
-        latest = self.outputs[epoch % self.memory]
         mean, tops = self.outputs.mean(0), self.outputs.argmax(-1)
-        labels = latest.argmax(-1)
+        labels = self.latest.argmax(-1)
         selected = (
             self.candidates.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
             & (tops == labels).all(0)
             & (mean.amax(-1) > self.confidence)
         )
-        self.selected, self.labels = _of_the_other(selected), _of_the_other(labels)
-        both = (latest + _of_the_other(latest) + 1e-10) * self.candidates
-        self.targets = both / both.sum(-1, keepdim=True)
+        self.selected.copy_(_of_the_other(selected))
+        self.labels.copy_(_of_the_other(labels))
+        both = (self.latest + _of_the_other(self.latest) + 1e-10) * self.candidates
+        self.targets.copy_(both / both.sum(-1, keepdim=True))
 
 
 def _of_the_other(state: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -36,11 +36,18 @@ class Strategy:
     by side. A state that holds a row for every instance is of shape (N, n, ...);
     ``batch.of(state)`` takes the rows of a batch and ``batch.write(state, values)`` puts
     them back. Update states in place.
+
+    On a GPU the step of a ``capturable`` strategy is recorded and replayed. What it computes
+    with must then live in tensors that stay where they are; where anything else changes what
+    a step does, ``phase`` must change, and the step is recorded anew. Generators that it
+    draws from belong in ``streams``.
     """
 
     heads = 1  # outputs of the network per class
     networks = 1  # networks of one run; their probabilities are averaged
-    capturable = True  # whether a step may be recorded and replayed on a GPU
+    capturable = False
+    phase: Hashable = None
+    streams: Sequence[Any] = ()
 
     def start(self, training: Training) -> None:
         """Make the initial targets, from ``training.candidates`` (N, n, l)."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class ProdenStrategy(Strategy):
     """Cross-entropy with targets that follow the network's own view of the candidates."""
 
+    capturable = True
+
     def start(self, training: Training) -> None:
         """Give all candidates of an instance the same weight."""
         self.targets = uniform_targets(training.candidates)

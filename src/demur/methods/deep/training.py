@@ -108,7 +108,7 @@ class Training:
         settings, strategy = self.settings, self.strategy
         step: Callable[[Tensor], None] = self._step
         if self.device.type == "cuda" and strategy.capturable and settings.network is None:
-            step = _Replayed(self._step)
+            step = _Replayed(self._step, self)
         if self.progress:
             task = self.progress.add_task(type(settings).__name__, total=settings.n_epochs)
         history: list[NDArray[np.float64]] = []
@@ -226,33 +226,40 @@ class _Patience:
 
 
 class _Replayed:
-    """A step that is recorded as a CUDA graph, and replayed for batches of the same size."""
+    """A step that is recorded as CUDA graphs and replayed: one for each phase and batch size."""
 
-    def __init__(self, step: Callable[[Tensor], None]) -> None:
-        self.step, self.warm_up = step, 3
-        self.rows: Tensor | None = None
-        self.graph: Any = None
+    def __init__(self, step: Callable[[Tensor], None], training: Training) -> None:
+        self.step, self.training = step, training
+        self.graphs: dict[Any, tuple[Any, Tensor]] = {}
+        self.warm_up: dict[Any, int] = {}
         self.make_stream: Callable[[], Any] = torch.cuda.Stream
+        self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, rows: Tensor) -> None:
-        if self.rows is None:
-            self.rows = rows.clone()
-        if rows.shape != self.rows.shape:
-            self.step(rows)
-        elif self.warm_up > 0:
-            self.warm_up -= 1
+        key = self.training.strategy.phase, rows.shape
+        if key in self.graphs:
+            graph, kept = self.graphs[key]
+            kept.copy_(rows)
+            graph.replay()
+        elif self.warm_up.setdefault(key, 3) > 0:
+            self.warm_up[key] -= 1
             side: Any = self.make_stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 self.step(rows)
             torch.cuda.current_stream().wait_stream(side)
         else:
-            self.rows.copy_(rows)
-            if self.graph is None:
-                self.graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(self.graph):
-                    self.step(self.rows)
-            self.graph.replay()
+            self.graphs[key] = self._record(rows)
+            self.graphs[key][0].replay()
+
+    def _record(self, rows: Tensor) -> tuple[Any, Tensor]:
+        graph: Any = torch.cuda.CUDAGraph()
+        for stream in self.training.strategy.streams:
+            graph.register_generator_state(stream)  # so that each replay draws anew
+        kept = rows.clone()
+        with torch.cuda.graph(graph, pool=self.pool):
+            self.step(kept)
+        return graph, kept
 
 
 # ------------------------------------------------------------------------ many runs at once

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from demur.methods.deep.estimator import (
     DeepClassifier,
@@ -14,23 +13,25 @@ from demur.methods.deep.estimator import (
     cross_entropy,
     uniform_targets,
 )
-from demur.neighbors import NeighborIndex
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from demur.methods.deep.training import Batch, Training
 
+NEIGHBORS_AT_ONCE = 1024  # rows whose distances to all others are held
+
 
 class ValenStrategy(Strategy):
     """One head predicts; the other infers a Dirichlet distribution over the candidates."""
 
     heads = 2
-    capturable = False  # draws from the Dirichlet distribution
+    capturable = True
 
     def __init__(self, warm_up: int, n_neighbors: int, weight: float) -> None:
         self.warm_up, self.n_neighbors, self.weight = warm_up, n_neighbors, weight
-        self.neighbors: Tensor | None = None
+        self.neighbors: Tensor  # (N, n, neighbours), after the warm-up
+        self.phase = True  # whether it still learns as PRODEN does
 
     def start(self, training: Training) -> None:
         """Both heads start from equal shares of the candidates."""
@@ -44,7 +45,7 @@ class ValenStrategy(Strategy):
         inferred = batch.outputs[..., batch.log_proba.shape[-1] :]
         loss = cross_entropy(batch.of(self.inferred), batch.log_proba)
         loss = loss + cross_entropy(batch.of(self.predicted), inferred.log_softmax(-1))
-        if self.neighbors is None:
+        if self.phase:
             return loss
         alpha = inferred.clamp(-6, 6).exp()
         drawn = self._draw(alpha, batch.candidates)
@@ -55,7 +56,7 @@ class ValenStrategy(Strategy):
         """Tell each head what the other makes of the candidates."""
         own = candidate_proba(batch.log_proba, batch.candidates)
         batch.write(self.predicted, own)
-        if self.neighbors is None:
+        if self.phase:
             batch.write(self.inferred, own)
         else:
             inferred = batch.outputs[..., own.shape[-1] :]
@@ -64,9 +65,11 @@ class ValenStrategy(Strategy):
     def after_epoch(self, epoch: int) -> None:
         """Link each instance to its neighbours, once the features mean something."""
         if epoch + 1 == self.warm_up:
-            features = self.training.features().cpu().double().numpy()
-            found = [NeighborIndex(f).query_self(self.n_neighbors)[1] for f in features]
-            self.neighbors = self.predicted.new_tensor(np.stack(found)).long()
+            import torch
+
+            features = self.training.features()
+            self.neighbors = torch.stack([_nearest(f, self.n_neighbors) for f in features])
+            self.phase = False
 
     def label_scores(self, training: Training) -> Tensor:
         """The inferred label distributions."""
@@ -84,7 +87,6 @@ class ValenStrategy(Strategy):
 
     def _edges(self, batch: Batch, drawn: Tensor) -> Tensor:
         """Log-likelihood of the links to neighbours, and of none to as many rows by chance."""
-        assert self.neighbors is not None
         linked = batch.of(self.neighbors)  # (N, B, neighbours)
         theirs = self.inferred[batch.network.unsqueeze(-1), linked]
         alike = (drawn.unsqueeze(-2) * theirs).sum(-1)
@@ -92,6 +94,18 @@ class ValenStrategy(Strategy):
         present = alike.sigmoid().log().sum(-1)
         absent = sum(other.neg().sigmoid().log() for other in others)
         return (present + absent).mean(-1)
+
+
+def _nearest(features: Tensor, k: int) -> Tensor:
+    """Rows nearest to each row, (n, k), itself left out; fewer where there are not so many."""
+    import torch
+
+    n, found = len(features), []
+    for part in torch.split(torch.arange(n, device=features.device), NEIGHBORS_AT_ONCE):
+        distances = torch.cdist(features[part], features)
+        distances.scatter_(1, part[:, None], math.inf)
+        found.append(distances.topk(min(k, n - 1), largest=False).indices)
+    return torch.cat(found)
 
 
 def _divergence(alpha: Tensor, candidates: Tensor) -> Tensor:

@@ -1,0 +1,226 @@
+"""The grid: presets, written as TOML, and the runs they stand for.
+
+A preset says which datasets, noises, methods and seeds are combined:
+
+>>> from demur.bench.grid import expand
+>>> specs = expand({
+...     "seeds": 2,
+...     "reading": "paper",
+...     "parameters": {"dst-pll": {"n_neighbors": 5}},
+...     "grid": [{"datasets": ["iris"], "noise": ["uniform"], "methods": ["dst-pll", "pl-knn"]}],
+... })
+>>> for spec in specs:
+...     print(spec, dict(spec.parameters), dict(spec.noise_parameters))
+dst-pll on iris, uniform, seed 0 {'n_neighbors': 5} {'n_noise': 2, 'share': 0.5}
+pl-knn on iris, uniform, seed 0 {} {'n_noise': 2, 'share': 0.5}
+dst-pll on iris, uniform, seed 1 {'n_neighbors': 5} {'n_noise': 2, 'share': 0.5}
+pl-knn on iris, uniform, seed 1 {} {'n_noise': 2, 'share': 0.5}
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from demur.bench.spec import FIELDS, REAL, Spec
+from demur.methods import METHODS
+
+# What a preset may say at its top, and in each [[grid]]; a grid's word goes before the top's.
+_COMMON = {
+    "methods": list,
+    "seeds": (int, list),
+    "test_size": float,
+    "reading": str,
+    "noise_parameters": dict,
+    "parameters": dict,
+    "encoders": dict,
+}
+_TOP = {**_COMMON, "title": str, "grid": list}
+_GRID = {**_COMMON, "datasets": list, "classes": str, "noise": list}
+_NESTED = ("noise_parameters", "parameters", "encoders")
+
+
+def preset_names() -> list[str]:
+    """Names of the presets that are part of demur."""
+    return sorted(f.name.removesuffix(".toml") for f in _bundled() if f.name.endswith(".toml"))
+
+
+def read_preset(name: str | Path) -> dict[str, Any]:
+    """Read a preset by its name, or from the path of a TOML file."""
+    names = preset_names()
+    if str(name) in names:
+        text = (resources.files("demur.bench") / "presets" / f"{name}.toml").read_text("utf-8")
+    else:
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(
+                f"{str(name)!r} is neither a preset ({', '.join(names)}) nor a TOML file."
+            )
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"the preset {path} cannot be read: {error}") from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"the preset {name} is not TOML: {error}") from error
+
+
+def _bundled() -> Iterable[Traversable]:
+    return (resources.files("demur.bench") / "presets").iterdir()
+
+
+def expand(preset: Mapping[str, Any], seeds: int | None = None) -> list[Spec]:
+    """All runs of a preset, neighbours of one dataset and split side by side.
+
+    Parameters
+    ----------
+    preset : mapping
+        As `read_preset` gives it.
+    seeds : int, optional
+        That many seeds from 0, whatever the preset says.
+
+    Returns
+    -------
+    list of Spec
+        No two for the same dataset, classes, noise, method and seed.
+    """
+    _check_keys(preset, _TOP, "the preset")
+    if not preset.get("grid"):
+        raise ValueError("the preset lacks [[grid]], which names its datasets and noise.")
+    specs: dict[tuple[Any, ...], Spec] = {}
+    for i, block in enumerate(preset["grid"], start=1):
+        where = f"[[grid]] number {i} of the preset"
+        _check_keys(block, _GRID, where)
+        for spec in _expand_block(_inherit(preset, block), seeds, where):
+            if specs.setdefault(spec.setting, spec) is not spec:
+                raise ValueError(
+                    f"{where} repeats {spec}; a preset has one run for each dataset, filter of "
+                    "classes, noise, method and seed."
+                )
+    return list(specs.values())
+
+
+def _expand_block(block: Mapping[str, Any], seeds: int | None, where: str) -> Iterable[Spec]:
+    for name in ("datasets", "noise"):
+        if not block.get(name):
+            raise ValueError(f"{where} lacks {name}.")
+    methods = block.get("methods", METHODS)
+    for what, named in (
+        ("methods", methods),
+        ("parameters", block.get("parameters", {})),
+        ("encoders", block.get("encoders", {})),
+    ):
+        unknown = [name for name in named if name not in METHODS]
+        if unknown:
+            raise ValueError(
+                f"{what} of {where} names {unknown[0]!r}; the methods are {', '.join(METHODS)}."
+            )
+    noises = {name: _noise_parameters(name, block, where) for name in block["noise"]}
+    for dataset in block["datasets"]:
+        for noise, noise_parameters in noises.items():
+            for seed in _seeds(block.get("seeds", 5) if seeds is None else seeds, where):
+                for method in methods:
+                    yield Spec(
+                        dataset,
+                        method,
+                        noise,
+                        seed,
+                        classes=block.get("classes", "all"),
+                        noise_parameters=noise_parameters,
+                        parameters=block.get("parameters", {}).get(method, {}),
+                        encoder=block.get("encoders", {}).get(method, {}),
+                        test_size=float(block.get("test_size", 0.2)),
+                    )
+
+
+def _inherit(preset: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str, Any]:
+    """The block, and what it leaves to the top of the preset; tables are merged by name."""
+    merged = {k: v for k, v in preset.items() if k in _COMMON} | dict(block)
+    for name in _NESTED:
+        inner, outer = block.get(name, {}), preset.get(name, {})
+        merged[name] = {k: {**outer.get(k, {}), **inner.get(k, {})} for k in {**outer, **inner}}
+    return merged
+
+
+def _noise_parameters(name: str, block: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if name == REAL:
+        return {}
+    from demur.noise import READINGS
+
+    reading = block.get("reading", "paper")
+    if reading not in READINGS:
+        raise ValueError(f"{where} has the reading {reading!r}; there are {', '.join(READINGS)}.")
+    if name not in READINGS[reading]:
+        known = ", ".join([*READINGS[reading], REAL])
+        raise ValueError(f"{where} names the noise {name!r}; there are {known}.")
+    return {**READINGS[reading][name], **block["noise_parameters"].get(name, {})}
+
+
+def _seeds(wanted: int | Sequence[int], where: str) -> Sequence[int]:
+    seeds = list(range(wanted)) if isinstance(wanted, int) else list(wanted)
+    if not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise ValueError(
+            f"seeds of {where} must be a number from 1 on, or a list of whole numbers; "
+            f"got {wanted!r}."
+        )
+    return seeds
+
+
+def _check_keys(table: Any, known: Mapping[str, Any], where: str) -> None:
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{where} must be a table; got {table!r}.")
+    for key, value in table.items():
+        if key not in known:
+            raise ValueError(f"{where} has {key!r}; what it may say is {', '.join(known)}.")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            kinds = known[key] if isinstance(known[key], tuple) else (known[key],)
+            names = " or ".join(_KINDS[kind] for kind in kinds)
+            raise ValueError(f"{key} of {where} must be {names}; got {value!r}.")
+
+
+_KINDS = {list: "a list", int: "a whole number", float: "a fraction", str: "text", dict: "a table"}
+
+
+# ------------------------------------------------------------------------------ filtering
+
+
+def parse_filters(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Filters as they are typed, ``field=value,value``.
+
+    Examples
+    --------
+    >>> from demur.bench.grid import parse_filters
+    >>> parse_filters(["dataset=ecoli,flare", "seed=0"])
+    {'dataset': ['ecoli', 'flare'], 'seed': ['0']}
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise ValueError(f"{text!r} is no filter; write field=value or field=value,value.")
+        wanted.setdefault(name.strip(), []).extend(v.strip() for v in values.split(","))
+    return wanted
+
+
+def select(specs: Iterable[Spec], only: Mapping[str, Collection[str]]) -> list[Spec]:
+    """The runs whose fields have one of the wanted values."""
+    kept = list(specs)
+    for name, wanted in only.items():
+        if name not in _FILTERS:
+            raise ValueError(f"runs cannot be told by {name!r}, but by {', '.join(_FILTERS)}.")
+        there = {str(getattr(spec, name)): None for spec in kept}
+        unknown = [value for value in wanted if value not in there]
+        if unknown:
+            raise ValueError(
+                f"no run has the {name} {unknown[0]!r}; there are {', '.join(there) or 'none'}."
+            )
+        kept = [spec for spec in kept if str(getattr(spec, name)) in wanted]
+    return kept
+
+
+_FILTERS = tuple(name for name in (*FIELDS, "run_id") if not name.startswith(("param", "encod")))

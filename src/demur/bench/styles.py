@@ -1,0 +1,75 @@
+"""How methods are told apart in pictures: by line, marker and lightness, also without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from demur.bench.curves import in_order
+from demur.methods import METHODS
+
+
+class Style(NamedTuple):
+    """What a method's curve looks like.
+
+    Attributes
+    ----------
+    color, on_dark : str
+        On white, and on a dark page.
+    dashes : tuple of floats
+        Lengths of strokes and gaps in line widths; empty for a solid line.
+    marker : str
+        matplotlib's letter for the marker of the operating point.
+    """
+
+    color: str
+    on_dark: str
+    dashes: tuple[float, ...]
+    marker: str
+
+
+# Five patterns, each once dark and once light, so that ten stay distinct in grey.
+_DASHES: tuple[tuple[float, ...], ...] = (
+    (),
+    (4.5, 1.8),
+    (1.2, 1.4),
+    (6.0, 1.6, 1.2, 1.6),
+    (9.0, 2.5),
+)
+_COLORS = (
+    ("#12355b", "#6ea8e5"),
+    ("#8c1c13", "#f0857b"),
+    ("#14532d", "#5fbf86"),
+    ("#4a1d75", "#b794e6"),
+    ("#4f3a00", "#d3ae4e"),
+    ("#3d8fe0", "#a9cdf5"),
+    ("#ee7733", "#ffc09a"),
+    ("#2ca25f", "#a5e5c0"),
+    ("#c06bd6", "#e3c6f0"),
+    ("#b08d00", "#f2dc8c"),
+)
+_MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", ">")
+
+
+def styles_of(methods: Iterable[str]) -> dict[str, Style]:
+    """A style for each method, in the order of the registry.
+
+    A method of the registry always looks the same, whichever others are shown beside it.
+
+    Examples
+    --------
+    >>> from demur.bench.styles import styles_of
+    >>> from demur.methods import METHODS
+    >>> styles_of(METHODS)[METHODS[3]] == styles_of([METHODS[3]])[METHODS[3]]
+    True
+    """
+    names = in_order(methods)
+    place = {name: i for i, name in enumerate(in_order([*METHODS, *names]))}
+    return {name: _style(place[name]) for name in names}
+
+
+def _style(nth: int) -> Style:
+    color, on_dark = _COLORS[nth % len(_COLORS)]
+    # After ten the colours meet other dashes and markers.
+    turn = nth + nth // len(_COLORS)
+    return Style(color, on_dark, _DASHES[turn % len(_DASHES)], _MARKERS[turn % len(_MARKERS)])

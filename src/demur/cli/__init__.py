@@ -15,6 +15,7 @@ try:
 except ImportError:
     sys.exit('the command line needs typer and rich; install them with `pip install "demur[cli]"`.')
 
+from demur.cli import bench
 from demur.cli.demo import demo
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.add_typer(bench.app, name="bench")
 
 
 def _say_version(wanted: bool) -> None:

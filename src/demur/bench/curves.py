@@ -171,7 +171,7 @@ def _accuracy_at(curve: RiskCoverageCurve, shares: NDArray[np.float64]) -> NDArr
         shares, np.append(0.0, curve.coverages), np.append(0.0, curve.risks * curve.coverages)
     )
     # The clip takes away a rounding error only.
-    return np.clip(1.0 - errors / shares, 0.0, 1.0)
+    return np.asarray(np.clip(1.0 - errors / shares, 0.0, 1.0))
 
 
 def describe(setting: Setting, among: list[Setting]) -> str:

@@ -195,7 +195,7 @@ class Table:
         cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
         rule = ["---", *["---:"] * len(self.columns)]
         lines = [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
-        notes = "\n".join(f"- {note.replace('*', r'\*')}" for note in self.notes)
+        notes = "\n".join(f"- {_escaped_stars(note)}" for note in self.notes)
         parts = [f"**{self.title}**", "\n".join(lines), notes]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -281,6 +281,10 @@ class Table:
         stds = [cell.std for (_, own), cell in self.cells.items() if own == column]
         wide = max(len(f"{s:.{column.decimals}f}") for s in stds)
         return f"{std:.{column.decimals}f}".rjust(wide)
+
+
+def _escaped_stars(text: str) -> str:
+    return text.replace("*", r"\*")
 
 
 def _escaped(text: str) -> str:

@@ -103,7 +103,8 @@ def _rejects_of(
         float(np.mean(~(judged[run][1] > threshold)))
         for run, threshold in zip(own["run_id"], own["threshold"], strict=True)
     ]
-    return own[SETTING].assign(rejects=shares).groupby(SETTING)["rejects"].mean().to_dict()
+    means = own[SETTING].assign(rejects=shares).groupby(SETTING)["rejects"].mean()
+    return {setting: float(mean) for setting, mean in means.items()}
 
 
 def _measure(

@@ -133,7 +133,7 @@ class NeighborCandidates:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Share of the neighbours with the candidate; NaN in the row of a class without instances."""
+        """Share of the neighbours with the candidate; NaN for a class without instances."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.counts / self.n_pairs[:, None])
 

@@ -178,8 +178,16 @@ def test_a_gpu_gives_what_the_cpu_gives(method):
 
 @pytest.mark.parametrize(
     ("n", "sizes"),
-    [(2, [2]), (15, [15]), (16, [16]), (17, [17]), (18, [16, 2]), (33, [16, 17]), (50, [16] * 3 + [2])],
-)  # fmt: skip
+    [
+        (2, [2]),
+        (15, [15]),
+        (16, [16]),
+        (17, [17]),
+        (18, [16, 2]),
+        (33, [16, 17]),
+        (50, [16] * 3 + [2]),
+    ],
+)
 @pytest.mark.parametrize("method", [Cc, CroSel])
 def test_batches_are_the_rows_in_another_order_and_never_one_alone(method, n, sizes):
     seen = []

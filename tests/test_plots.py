@@ -161,6 +161,25 @@ def test_several_on_the_same_axes_can_be_told_apart(predictions):
     assert "own threshold" in legend.get_title().get_text()
 
 
+def test_a_long_legend_covers_no_curve(predictions):
+    display = None
+    for i in range(8):
+        ax = display and display.ax_
+        display = TradeOffDisplay.from_predictions(*predictions, name=f"method {i}", ax=ax)
+    display.figure_.draw_without_rendering()  # lays it out
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.x0 >= display.ax_.get_window_extent().x1
+    assert legend.x1 <= display.figure_.bbox.x1  # nor is it cut off
+
+
+def test_a_long_legend_stays_where_nothing_makes_room_for_it(predictions):
+    _, ax = plt.subplots()
+    for i in range(8):
+        TradeOffDisplay.from_predictions(*predictions, name=f"method {i}", ax=ax)
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x1 <= ax.get_window_extent().x1
+
+
 def test_axes(predictions):
     y_true, y_pred, score = predictions
     ax = TradeOffDisplay.from_predictions(y_true, y_pred, score, name="one").ax_

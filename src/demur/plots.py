@@ -14,6 +14,7 @@ _LINE_STYLES = ("-", "--", "-.", ":", (0, (12, 3)))
 _MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", "h", ">")
 _MAX_POINTS = 101  # of a curve; more only make dashes ragged and files large
 _Y_STEP = 0.05  # the y axis starts at a multiple of this
+_MOST_INSIDE = 5  # more names in a legend than these would cover the curves
 
 
 class TradeOffDisplay:
@@ -206,7 +207,7 @@ class TradeOffDisplay:
             "linewidth": 1.8,
             "markersize": 9,
             "markeredgecolor": "white",
-            "markeredgewidth": 1.2,
+            "markeredgewidth": 0.8,
             "zorder": 3,
         }
         if marked is not None:
@@ -262,14 +263,22 @@ def _dress(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
-    if any(not line.get_label().startswith("_") for line in curves):
+    named = sum(not line.get_label().startswith("_") for line in curves)
+    if named:
         marked = any(line.get_markevery() is not None for line in curves)
         ax.legend(
-            title="Marker: the method's own threshold" if marked else None,
+            title="Marker: the method's\nown threshold" if marked else None,
             title_fontsize="small",
             framealpha=0.85,
             edgecolor="none",
-            loc="best",
             alignment="left",
             handlelength=4.0,
+            **_place_of_legend(ax, named),
         )
+
+
+def _place_of_legend(ax: Any, n_names: int) -> dict[str, Any]:
+    """Inside, or beside the axes where it is long and the layout makes room for it."""
+    if n_names > _MOST_INSIDE and ax.figure.get_layout_engine() is not None:
+        return {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    return {"loc": "best"}

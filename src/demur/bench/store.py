@@ -5,8 +5,9 @@ in the metadata of its schema, so that one rename publishes both.
 
 >>> import tempfile
 >>> import numpy as np
+>>> from demur.bench.judged import Judged
 >>> from demur.bench.spec import Spec
->>> from demur.bench.store import Judged, read_results, write_run
+>>> from demur.bench.store import read_results, write_run
 >>> run = Spec("toy", "dst-pll", "real", seed=0)
 >>> judged = Judged(*np.array([[7, 9], [0, 1], [0, 2], [1, 0], [1, 1]]))
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -33,12 +34,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from demur.bench.judged import Judged
 from demur.bench.spec import Spec, canonical
+
+try:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"results are kept and read with pandas and pyarrow, but there is no {error.name}; "
+        'install them with: pip install "demur[bench]"'
+    ) from error
 
 FORMAT = 1
 RUNS = "runs"
@@ -61,25 +69,6 @@ _RUN_COLUMNS = (
     "seed", "test_size", "status", "error", "threshold", "device", "seconds_prepare",
     "seconds_fit", "seconds_predict", "peak_mib", "n_train", "n_test", "n_features", "n_classes",
 )  # fmt: skip
-
-
-class Judged(NamedTuple):
-    """What a run says of the instances that it judged.
-
-    Attributes
-    ----------
-    row : ndarray of int
-        Index of the instance in the dataset.
-    y_true, y_pred : ndarray of int
-        Position of the label among the dataset's classes.
-    accept_score, max_proba : ndarray of float
-    """
-
-    row: NDArray[Any]
-    y_true: NDArray[Any]
-    y_pred: NDArray[Any]
-    accept_score: NDArray[Any]
-    max_proba: NDArray[Any]
 
 
 class Results(NamedTuple):

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from demur import __version__
 from demur.base import PartialLabelClassifier
+from demur.bench.judged import Judged
 from demur.bench.prepare import Prepared, prepare
 from demur.bench.spec import Spec, canonical
-from demur.bench.store import Judged
 from demur.methods import method
 from demur.methods.deep import DeepClassifier, fit_stack
 

@@ -44,5 +44,51 @@ def list_presets() -> None:
 
 
 # ------------------------------------------------------------------- commands on results
-# tables, figures and report: a function each, `def tables(folder: Folder, ...)`, that imports
-# what it needs inside, and does its work `with usage_errors():`.
+
+
+@app.command()
+def tables(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; by default DIR/tables.")
+    ] = None,
+) -> None:
+    """Tables 1 to 3 of the text, areas and ranks: shown, and written as txt, md, tex and csv."""
+    with usage_errors():
+        from demur.bench.store import read_results
+        from demur.bench.tables import make_tables
+
+        results = read_results(folder)
+        made = make_tables(results)
+        out = folder / "tables" if out is None else out
+        out.mkdir(parents=True, exist_ok=True)
+        for table in made:
+            table.write(out)
+    typer.echo("\n\n".join(str(table) for table in made))
+    failed = int((results.runs["status"] != "ok").sum())
+    if failed:
+        typer.echo(
+            f"{failed} of {len(results.runs)} runs failed; `demur bench summary` says whose."
+        )
+    typer.echo(f"Written as text, Markdown, LaTeX and CSV to {out}")
+
+
+@app.command()
+def summary(
+    folder: Folder,
+    out: Annotated[Path | None, typer.Option(help="File to write instead of showing it.")] = None,
+) -> None:
+    """Averages over the seeds of each setting and method, as CSV."""
+    with usage_errors():
+        from demur.bench.measures import measure_runs, summarise
+        from demur.bench.published import reference_method
+        from demur.bench.store import read_results
+
+        results = read_results(folder)
+        measures = measure_runs(results, reference=reference_method())
+        text = summarise(measures, results.runs).to_csv(index=False, float_format="%.6g")
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(text, encoding="utf-8")
+    if out is None:
+        typer.echo(text, nl=False)

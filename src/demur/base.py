@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from demur import __version__
 from demur.candidates import CandidateSets
+from demur.state import pack, unpack
 
 
 class Judgement(NamedTuple):
@@ -169,6 +171,49 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         sets = read_like(self.classes_, y)
         return float(np.average(sets.contains(self.predict(X)), weights=sample_weight))
+
+    # ---------------------------------------------------------------------------- saving
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, as named arrays for `numpy.savez`; parameters are not among it.
+
+        Every attribute that ``fit`` set is packed, so a method has nothing to declare: it
+        keeps what `demur.state.pack` can pack, and checks in ``_restored`` what came back.
+        Loading the arrays with ``numpy.load(path, allow_pickle=False)`` runs no code.
+        """
+        check_is_fitted(self)
+        return pack({k: v for k, v in vars(self).items() if k not in self._get_param_names()})
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take over what `to_arrays` gave; the parameters must be those of that model."""
+        learned = unpack(arrays)
+        lacking = {"classes_", "n_features_in_"} - set(learned)
+        if lacking:
+            raise ValueError(f"not the arrays of a fitted model; lacking: {sorted(lacking)}.")
+        for name in learned:
+            if name in self._get_param_names() or hasattr(type(self), name):
+                raise ValueError(f"not the arrays of a fitted model: {name} is not learned.")
+        classes, width = learned["classes_"], learned["n_features_in_"]
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+            raise ValueError("not the arrays of a fitted model: there are no two classes.")
+        if not isinstance(width, int) or width < 1:
+            raise ValueError("not the arrays of a fitted model: it has no number of features.")
+        before = dict(vars(self))
+        vars(self).update(learned)
+        try:
+            self._restored()
+        except (AttributeError, TypeError, ValueError) as error:
+            vars(self).clear()
+            vars(self).update(before)
+            if isinstance(error, ValueError):
+                raise
+            raise ValueError(
+                f"not the arrays of a fitted {type(self).__name__}: {error}"
+            ) from error
+        return self
+
+    def _restored(self) -> None:
+        """Check what `from_arrays` put back, and make again what is not kept."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -14,6 +14,7 @@ from demur.candidates import CandidateSets, unpack
 from demur.evidence.combine import MAX_NEIGHBORS, Evidence, combine, focal_sets
 from demur.methods.explanation import Explanation, NeighborEvidence
 from demur.neighbors import build_index
+from demur.state import check_array, check_words
 
 
 class InstanceEvidence(NamedTuple):
@@ -126,8 +127,24 @@ class DstPll(PartialLabelClassifier):
         self._words = sets.words
         self._draw_seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def _restored(self) -> None:
+        check_array(self._index.X, "f", (len(self._words), self.n_features_in_), "its points")
+        check_words(self._words, len(self.classes_))
+        if not 0 <= self._draw_seed < 2**63:
+            raise ValueError("not the arrays of a fitted model: its seed is no seed.")
+
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
         return self._decide_by(X, self._combine(X, top_sets=False))
+
+    def judge_with_evidence(self, X: Any) -> tuple[Judgement, Evidence]:
+        """Judge, and tell the evidence that led to it, with one search for neighbours.
+
+        The heaviest focal sets are looked for only where the judgement needs them.
+        """
+        check_is_fitted(self)
+        features = check_features(self, X, reset=False)
+        evidence = self._combine(features, top_sets=False)
+        return self._decide_by(features, evidence), evidence
 
     def _transduce(self) -> NDArray[np.intp]:
         _, neighbors = self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs)
@@ -136,6 +153,20 @@ class DstPll(PartialLabelClassifier):
             alpha=self.alpha, top_sets=False, n_jobs=self.n_jobs,
         )  # fmt: skip
         return self._decide_by(self._index.X, evidence).top
+
+    def judge_left_out(self) -> Judgement:
+        """Judge each training instance by the others alone, as if it were new.
+
+        The frame is all labels: within its own candidates, as in `transduction_`, a
+        prediction could never turn out to lie outside them.
+        """
+        check_is_fitted(self)
+        _, neighbors = self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs)
+        evidence = combine(
+            self._words, neighbors, self._full_frame(), len(self.classes_),
+            alpha=self.alpha, top_sets=False, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        return self._decide_by(self._index.X, evidence)
 
     def _full_frame(self) -> NDArray[np.uint64]:
         return CandidateSets(np.ones((1, len(self.classes_)), dtype=bool)).words

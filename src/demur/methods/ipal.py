@@ -12,6 +12,7 @@ from demur._kernels import in_ranges, kernel
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
 from demur.neighbors import build_index
+from demur.state import check_array, check_columns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -106,6 +107,12 @@ class Ipal(PartialLabelClassifier):
             _row_stochastic(neighbors, weights), candidates, self.alpha, self.n_iterations
         )
         self._labels = _most_confident(self.confidences_, candidates)
+
+    def _restored(self) -> None:
+        n, n_classes = len(self._index.X), len(self.classes_)
+        check_array(self._index.X, "f", (n, self.n_features_in_), "its points")
+        check_array(self.confidences_, "f", (n, n_classes), "its confidences")
+        check_columns(self._labels, n_classes, n, "its labels")
 
     def _judge(self, X: Floats) -> Judgement:
         _, neighbors = self._index.query(X, self.n_neighbors, n_jobs=self.n_jobs)

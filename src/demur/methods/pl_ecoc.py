@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from demur._kernels import in_ranges, kernel
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import WORD_BITS, CandidateSets, unpack
+from demur.state import check_array, check_columns
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -223,6 +224,14 @@ class PlEcoc(PartialLabelClassifier):
         in_ranges(score, len(X), self.n_jobs)
         # A class that never was a candidate has no weights, and no chance.
         return np.asarray(np.where(np.isneginf(scores), -np.inf, sign * scores))
+
+    def _restored(self) -> None:
+        n_codes, n_classes = len(self.codes_), len(self.classes_)
+        check_array(self.codes_, "b", (n_codes, n_classes), "its codes")
+        check_array(self.coef_, "f", (n_codes, self.n_features_in_), "its weights")
+        check_array(self.intercept_, "f", (n_codes,), "its offsets")
+        check_array(self.performance_, "f", (n_classes, n_codes), "its performances")
+        check_columns(self._labels, n_classes, len(self._labels), "its labels")
 
     def _judge(self, X: Floats) -> Judgement:
         return Judgement.of_proba(softmax(self._log_scores(X), axis=1))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from demur._kernels import in_ranges, kernel
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
 from demur.neighbors import build_index
+from demur.state import check_array, check_words
 
 
 class PlKnn(PartialLabelClassifier):
@@ -70,8 +72,18 @@ class PlKnn(PartialLabelClassifier):
         self._index = build_index(X, self.n_neighbors, metric=self.metric, algorithm=self.algorithm)
         self._words = sets.words
 
+    def _restored(self) -> None:
+        check_array(self._index.X, "f", (len(self._words), self.n_features_in_), "its points")
+        check_words(self._words, len(self.classes_))
+
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
         votes = self._vote(*self._index.query(X, self.n_neighbors, n_jobs=self.n_jobs))
+        return Judgement.of_proba(votes / votes.sum(axis=1, keepdims=True))
+
+    def judge_left_out(self) -> Judgement:
+        """Judge each training instance by the others alone, as if it were new."""
+        check_is_fitted(self)
+        votes = self._vote(*self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs))
         return Judgement.of_proba(votes / votes.sum(axis=1, keepdims=True))
 
     def _transduce(self) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from demur._kernels import kernel
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
+from demur.state import check_array, check_columns
 
 MIN_STEPS = 100_000
 MIN_PASSES = 10
@@ -106,6 +107,12 @@ class PlSvm(PartialLabelClassifier):
         self.coef_ = np.zeros((sets.n_classes, X.shape[1]))
         self.coef_[self._seen] = weights.T
         self._labels = np.asarray(np.where(candidates, self._scores(X), -np.inf).argmax(axis=1))
+
+    def _restored(self) -> None:
+        n_classes = len(self.classes_)
+        check_array(self.coef_, "f", (n_classes, self.n_features_in_), "its weights")
+        check_array(self._seen, "b", (n_classes,), "its list of classes")
+        check_columns(self._labels, n_classes, len(self._labels), "its labels")
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
         return Judgement.of_proba(softmax(self._scores(X), axis=1))

@@ -131,8 +131,8 @@ def test_arrays_of_another_model_are_refused(data):
         other.from_arrays(arrays)
     with pytest.raises(NotFittedError):
         check_is_fitted(other)
-    with pytest.raises(ValueError, match=r"lacking: \['classes'\]"):
-        Cc().from_arrays({k: v for k, v in arrays.items() if k != "classes"})
+    with pytest.raises(ValueError, match=r"lacking: \['classes_'\]"):
+        Cc().from_arrays({k: v for k, v in arrays.items() if k != "classes_"})
     with pytest.raises(NotFittedError):
         Cc().to_arrays()
 

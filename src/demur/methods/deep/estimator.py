@@ -9,6 +9,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
+from demur.state import check_columns
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -250,43 +252,22 @@ class DeepClassifier(PartialLabelClassifier):
 
     # -------------------------------------------------------------------------- saving
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The fitted model as named arrays, for `numpy.savez`.
-
-        Loading them with ``numpy.load(path, allow_pickle=False)`` runs no code from the file.
-        """
-        check_is_fitted(self)
-        arrays = {f"state.{name}": value for name, value in self.state_.items()}
-        if hasattr(self, "feature_names_in_"):
-            arrays["feature_names"] = np.asarray(self.feature_names_in_.tolist())
-        return {
-            **arrays,
-            "classes": self.classes_,
-            "transduced": self._transduced,
-            "history": self.history_,
-            "n_features": np.asarray(self.n_features_in_),
-            "image_shape": np.asarray(self.image_shape_ or (), dtype=np.int64),
-        }
-
-    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Take over what `to_arrays` gave; the parameters must be those of that model."""
-        state = {k.removeprefix("state."): arrays[k] for k in arrays if k.startswith("state.")}
-        lacking = {"classes", "transduced", "history", "n_features", "image_shape"} - set(arrays)
-        if lacking or not state:
-            raise ValueError(f"not the arrays of a fitted model; lacking: {sorted(lacking)}.")
-        if "feature_names" in arrays:
-            self.feature_names_in_ = arrays["feature_names"].astype(object)
-        self.n_features_in_ = int(arrays["n_features"])
-        self.image_shape_ = tuple(int(k) for k in arrays["image_shape"]) or None
-        self.state_, self.history_ = state, arrays["history"]
+    def _restored(self) -> None:
+        """Build the networks once, so that weights of another shape are refused here."""
+        check_columns(self._transduced, len(self.classes_), len(self._transduced), "its labels")
+        shape = self._input_shape()
+        if math.prod(shape) != self.n_features_in_ or not isinstance(self.state_, dict):
+            raise ValueError("not the arrays of a fitted model: its features do not fit it.")
+        sizes = (math.prod(shape), *self.hidden_layer_sizes)
+        kept = sum(array.size for array in self.state_.values())
+        if len(shape) == 1 and sum(a * b for a, b in pairwise(sizes)) > kept:
+            # Said before memory is taken for networks that the arrays cannot fill.
+            raise ValueError("the arrays do not fit these parameters: there are too few weights.")
         self.device_ = _engine().resolve_device(self.device)
-        self.classes_, self._transduced = arrays["classes"], arrays["transduced"]
         try:
             _engine().rebuild(self)
         except RuntimeError as error:
-            del self.classes_
             raise ValueError(f"the arrays do not fit these parameters: {error}") from error
-        return self
 
 
 def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) -> list[Deep]:

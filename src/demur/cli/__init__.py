@@ -15,7 +15,7 @@ try:
 except ImportError:
     sys.exit('the command line needs typer and rich; install them with `pip install "demur[cli]"`.')
 
-from demur.cli import bench
+from demur.cli import bench, data
 from demur.cli.demo import demo
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(bench.app, name="bench")
+app.add_typer(data.app, name="data")
 
 
 def _say_version(wanted: bool) -> None:

@@ -12,6 +12,8 @@ from demur.candidates import is_missing
 
 Column = NDArray[Any]
 
+MAX_WORDS = 256  # different ones in a column; more of them name rows and are no feature
+
 
 class Table(NamedTuple):
     """Columns of equal length by name."""
@@ -46,6 +48,11 @@ def to_features(table: Table, origin: str) -> tuple[NDArray[np.float64], tuple[s
             continue
         words = np.asarray([str(value) for value in values])
         levels = np.unique(words)
+        if len(levels) > MAX_WORDS:
+            raise ValueError(
+                f"{origin}: column {name!r} holds {len(levels)} different values that are no "
+                f"numbers, more than {MAX_WORDS}; leave it out, or make numbers of it."
+            )
         parts.append((words[:, None] == levels).astype(np.float64))
         names.extend(f"{name}={level}" for level in levels)
     if not names:

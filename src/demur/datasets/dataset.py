@@ -53,51 +53,32 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(told)})"
 
 
-def keep_classes(dataset: Dataset, kept: NDArray[np.bool_]) -> Dataset:
-    """The instances whose true label is kept, and among their candidates the kept ones."""
-    if dataset.y is None:
-        raise ValueError(
-            f"{dataset.name} has no true labels, so that none can be left out; use classes='all'."
-        )
-    classes = dataset.classes[kept]
-    rows = np.isin(dataset.y, classes)
-    candidates = dataset.candidates
-    if candidates is not None:
-        indicator = candidates.to_indicator()[np.ix_(rows, kept)]
-        candidates = CandidateSets(indicator, classes=classes)
-    return replace(
-        dataset, X=dataset.X[rows], y=dataset.y[rows], classes=classes, candidates=candidates
-    )
-
-
-def frequent_classes(dataset: Dataset, share: float) -> NDArray[np.bool_]:
-    """The most frequent candidates, as many as there are frequent true labels.
+def keep_frequent(dataset: Dataset, share: float) -> Dataset:
+    """Keep the most frequent candidates, as many as there are frequent true labels.
 
     How many: as few true labels as cover more than ``share`` of the instances. Which: those
     that are a candidate most often. The published experiments choose so, and the two orders
     differ: on msrc-v2 the 19 classes chosen cover 94.6 % of the true labels, not 95 %.
+    Instances of other labels are left out, and other labels are no candidates.
     """
     if dataset.y is None:
-        raise ValueError(f"{dataset.name} has no true labels; use classes='all'.")
+        raise ValueError(
+            f"{dataset.name} has no true labels to tell which are frequent; use classes='all'."
+        )
     true = (dataset.y[:, None] == dataset.classes).sum(axis=0)
     covered = np.cumsum(np.sort(true)[::-1])
     n_kept = 1 + int(np.flatnonzero(covered > share * len(dataset))[0])
     sets = dataset.candidates
     counts = true if sets is None else sets.to_indicator().sum(axis=0)
-    kept = np.zeros(len(true), dtype=bool)
-    kept[np.argsort(-counts, kind="stable")[:n_kept]] = True
-    return kept
-
-
-def _all(dataset: Dataset) -> Dataset:
-    return dataset
-
-
-def _frequent_95(dataset: Dataset) -> Dataset:
-    return keep_classes(dataset, frequent_classes(dataset, 0.95))
+    kept = np.sort(np.argsort(-counts, kind="stable")[:n_kept])
+    classes = dataset.classes[kept]
+    rows = np.isin(dataset.y, classes)
+    if sets is not None:
+        sets = CandidateSets(sets.to_indicator()[np.ix_(rows, kept)], classes=classes)
+    return replace(dataset, X=dataset.X[rows], y=dataset.y[rows], classes=classes, candidates=sets)
 
 
 CLASS_FILTERS: Mapping[str, Callable[[Dataset], Dataset]] = {
-    "all": _all,
-    "frequent-95": _frequent_95,
+    "all": lambda dataset: dataset,
+    "frequent-95": lambda dataset: keep_frequent(dataset, 0.95),
 }

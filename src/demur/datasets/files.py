@@ -14,25 +14,35 @@ from demur.datasets.registry import Entry, File
 # Debian's package dataset-fashion-mnist puts its files here.
 SYSTEM = Path("/usr/share/datasets")
 
+Folder = str | os.PathLike[str]
+
 
 def user_folder() -> Path:
-    """Where `demur data get` puts files: DEMUR_DATA, else a folder in the user's cache."""
-    if os.environ.get("DEMUR_DATA"):
-        return Path(os.environ["DEMUR_DATA"])
+    """Where `demur data get` puts files: in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "demur" / "data"
 
 
-def find(file: File, folder: Path) -> Path | None:
-    """The file in the folder, or where the system's packages have it."""
-    for place in (folder, SYSTEM):
-        if (place / file.path).is_file():
-            return place / file.path
-    return None
+def places(folder: Folder | None = None) -> list[Path]:
+    """The folders that are searched, in this order.
+
+    A folder that is named is searched before what the system's packages bring. Else it is the
+    one that DEMUR_DATA names, and then the user's own.
+    """
+    if folder is not None:
+        return [Path(folder), SYSTEM]
+    shared = os.environ.get("DEMUR_DATA")
+    return [*([Path(shared)] if shared else []), user_folder(), SYSTEM]
 
 
-def locate(entry: Entry, folder: Path) -> dict[str, Path]:
-    """The paths of an entry's files by name, each one checked.
+def find(file: File, folder: Folder | None = None) -> Path | None:
+    """The first place that has the file."""
+    paths = (place / file.path for place in places(folder))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def locate(entry: Entry, folder: Folder | None = None) -> dict[str, Path]:
+    """The paths of an entry's files by their names, each file checked.
 
     Raises
     ------
@@ -44,23 +54,33 @@ def locate(entry: Entry, folder: Path) -> dict[str, Path]:
     found = {file: find(file, folder) for file in entry.files}
     lacking = [file for file, path in found.items() if path is None]
     if lacking:
-        raise FileNotFoundError(f"{entry.name} is not here.\n{what_to_put(entry, lacking, folder)}")
-    paths = {}
-    for file, path in found.items():
-        assert path is not None
+        raise FileNotFoundError(f"{entry.name} is not here. {how_to_get(entry, lacking, folder)}")
+    paths = {path.name: (file, path) for file, path in found.items() if path is not None}
+    for file, path in paths.values():
         verify(file, path)
-        paths[path.name] = path
-    return paths
+    return {name: path for name, (_, path) in paths.items()}
 
 
-def what_to_put(entry: Entry, lacking: list[File], folder: Path) -> str:
-    """Say which files belong where, and where they come from."""
-    lines = ["Put there, or let DEMUR_DATA name a folder that has:"]
-    lines += [f"  {folder / file.path}  ({file.check})" for file in lacking]
-    if all(file.url for file in lacking):
-        lines += [f"`demur data get {entry.name}` fetches", *(f"  {file.url}" for file in lacking)]
-    else:
-        lines.append(f"No address is known to fetch it from; it stems from {entry.origin}")
+def how_to_get(entry: Entry, lacking: list[File], folder: Folder | None = None) -> str:
+    """Say how to fetch the files, or else which belong where."""
+    if not all(file.url for file in lacking):
+        return f"It cannot be fetched: see {entry.origin}. {what_to_put(lacking, folder)}"
+    to = "" if folder is None else f" --folder {folder}"
+    return (
+        f"`demur data get {entry.name}{to}` fetches it. Without a network: "
+        f"{what_to_put(lacking, folder)}"
+    )
+
+
+def what_to_put(lacking: list[File], folder: Folder | None = None) -> str:
+    """Say which files belong where, where they come from, and how to recognise them."""
+    lines = ["Put there"]
+    for file in lacking:
+        lines.append(f"  {places(folder)[0] / file.path}")
+        lines += [f"    from {file.url}"] if file.url else []
+        lines.append(f"    {file.check.replace(':', ' ')}")
+    if folder is None:
+        lines.append("or let DEMUR_DATA name a folder that has it.")
     return "\n".join(lines)
 
 
@@ -70,12 +90,12 @@ def verify(file: File, path: Path) -> None:
     try:
         actual = CHECKS[kind](path)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        actual = "not a whole gzip file"
+        actual = "unknown, as it is not a whole gzip file"
     if actual != expected:
-        told = f" It can be fetched from {file.url}." if file.url else ""
+        source = f" from {file.url}" if file.url else ""
         raise ValueError(
-            f"{path} is not the file that is meant: its {kind} is {actual}, not {expected}. "
-            f"Put the right file there, or remove it.{told}"
+            f"{path} is not the right file: its {kind} should be {expected}, but is {actual}. "
+            f"Remove it, or put the right one there{source}."
         )
 
 

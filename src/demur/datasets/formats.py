@@ -1,9 +1,11 @@
-"""One reader a file format: ARFF, MATLAB, idx. Each returns plain arrays, whatever the dataset."""
+"""One reader a file format. Each returns plain arrays, whatever the dataset."""
 
 from __future__ import annotations
 
 import gzip
+import importlib
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,8 +39,44 @@ def read_arff(path: Path) -> Table:
     columns: dict[str, Column] = {}
     for name in meta.names():
         values = rows[name]
-        columns[name] = values.astype(str) if values.dtype.kind == "S" else values
+        columns[name] = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
     return Table(columns, len(rows))
+
+
+def read_csv(path: Path) -> Table:
+    """Columns of a CSV file with a header."""
+    csv = _pyarrow("pyarrow.csv")
+    return _of_arrow(path, csv.read_csv)
+
+
+def read_parquet(path: Path) -> Table:
+    """Columns of a Parquet file."""
+    parquet = _pyarrow("pyarrow.parquet")
+    return _of_arrow(path, parquet.read_table)
+
+
+def _pyarrow(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(
+            'CSV and Parquet files need pyarrow; install it with `pip install "demur[cli]"`.'
+        ) from None
+
+
+def _of_arrow(path: Path, read: Callable[[Path], Any]) -> Table:
+    """An Arrow table's columns; None where a value that is not a number is missing."""
+    from pyarrow import ArrowException
+
+    try:
+        table = read(path)
+    except ArrowException as error:
+        raise ValueError(f"{path} is not a readable {path.suffix[1:]} file: {error}") from error
+    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twice:
+        raise ValueError(f"{path} has more than one column {min(twice)!r}.")
+    columns = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+    return Table(columns, table.num_rows)
 
 
 def read_mat(path: Path) -> Partial:

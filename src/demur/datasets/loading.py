@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.candidates import CandidateSets
-from demur.datasets.columns import Table, to_features
 from demur.datasets.dataset import CLASS_FILTERS, Dataset
-from demur.datasets.files import locate, user_folder
-from demur.datasets.formats import Partial, read_arff, read_idx, read_mat
+from demur.datasets.files import Folder, locate
+from demur.datasets.formats import read_arff, read_idx, read_mat
+from demur.datasets.own import SUFFIXES, of_partial, of_table, read_own
 from demur.datasets.registry import Entry, entry
 
 _IDX_PARTS = {"train": "train", "test": "t10k"}
@@ -22,28 +22,39 @@ _LABELME_PARTS = {"train": "train", "validation": "valid", "test": "test"}
 
 
 def load(
-    name: str,
+    name: str | os.PathLike[str],
     *,
     classes: str = "all",
-    folder: str | os.PathLike[str] | None = None,
+    folder: Folder | None = None,
     part: str | None = None,
+    label: str | None = None,
+    candidates: str | None = None,
 ) -> Dataset:
-    """Read a dataset.
+    """Read a dataset that has a name, or a file of your own.
+
+    Nothing is fetched: what lacks is told, and `demur data get` or `download` fetch it.
 
     Parameters
     ----------
-    name : str
-        One of `demur.datasets.registry`.
+    name : str or path
+        One of `demur.datasets.registry`; or the path of a .csv, .parquet, .arff or .mat file.
     classes : {"all", "frequent-95"}, default="all"
         Which classes to keep; instances of others are left out. "frequent-95" keeps the most
         frequent candidates, as many as there are frequent labels that cover 95 % of the
         instances.
     folder : path, optional
-        Where the files lie; by default the folder that DEMUR_DATA names, else the one that
-        `demur data get` fills.
+        Where the files of named datasets lie. By default the folder that DEMUR_DATA names, then
+        the one that `demur data get` fills.
     part : str, optional
-        One of the parts that the source divides the data into. By default all parts one after
-        the other; for LabelMe the training part, which alone has candidates.
+        One of the parts that the source divides the data into. By default all parts, one after
+        the other; for "labelme" the training part, which alone has candidates.
+    label : str, optional
+        Of a file of your own: the column of true labels. With neither this nor ``candidates``,
+        the column "label", if there is one; of an ARFF file else the last.
+    candidates : str, optional
+        Of a file of your own: the column of candidates, lists of labels or a text that has a
+        ``|`` between labels. With neither this nor ``label``, the column "candidates", if there
+        is one. All other columns are features.
 
     Returns
     -------
@@ -59,18 +70,24 @@ def load(
         raise ValueError(
             f"there is no filter of classes {classes!r}; there are {', '.join(CLASS_FILTERS)}."
         )
-    dataset = _named(entry(name), folder, part)
+    if Path(name).suffix in SUFFIXES:
+        if part is not None:
+            raise ValueError("a file of your own has no parts.")
+        dataset = read_own(Path(name), label, candidates)
+    else:
+        if label is not None or candidates is not None:
+            raise ValueError("label and candidates name columns of a file of your own only.")
+        dataset = _load_named(entry(str(name)), folder, part)
     return CLASS_FILTERS[classes](dataset)
 
 
-def _named(known: Entry, folder: str | os.PathLike[str] | None, part: str | None) -> Dataset:
+def _load_named(known: Entry, folder: Folder | None, part: str | None) -> Dataset:
     if part is not None and part not in known.parts:
         told = f"there are {', '.join(known.parts)}" if known.parts else "it has none"
         raise ValueError(f"{known.name} has no part {part!r}; {told}.")
     if known.kind == "sklearn":
         return _from_sklearn(known)
-    paths = locate(known, Path(folder) if folder is not None else user_folder())
-    return _READERS[known.kind](known, paths, part)
+    return _READERS[known.kind](known, locate(known, folder), part)
 
 
 def _from_sklearn(known: Entry) -> Dataset:
@@ -84,27 +101,13 @@ def _from_sklearn(known: Entry) -> Dataset:
 
 def _from_arff(known: Entry, paths: Mapping[str, Path], part: str | None) -> Dataset:
     (path,) = paths.values()
-    return of_table(known.name, read_arff(path), None, str(path))
-
-
-def of_table(name: str, table: Table, label: str | None, origin: str) -> Dataset:
-    """A dataset of a table whose column ``label``, by default the last, has the true labels."""
-    columns = dict(table.columns)
-    y = columns.pop(label if label is not None else list(columns)[-1])
-    X, names = to_features(Table(columns, table.n_rows), origin)
-    return Dataset(name, X, y, np.unique(y), feature_names=names)
+    table = read_arff(path)
+    return of_table(known.name, table, label=list(table.columns)[-1])
 
 
 def _from_mat(known: Entry, paths: Mapping[str, Path], part: str | None) -> Dataset:
     (path,) = paths.values()
     return of_partial(known.name, read_mat(path))
-
-
-def of_partial(name: str, data: Partial) -> Dataset:
-    """A dataset of what a MATLAB file holds; classes are numbered from 0."""
-    classes = np.arange(data.truth.shape[1])
-    sets = CandidateSets(data.candidates, classes=classes)
-    return Dataset(name, data.X, data.truth.argmax(axis=1), classes, sets)
 
 
 def _from_idx(known: Entry, paths: Mapping[str, Path], part: str | None) -> Dataset:

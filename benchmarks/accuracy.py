@@ -4,7 +4,8 @@ python benchmarks/accuracy.py --methods dst-pll pl-knn --seeds 5 --out results/a
 python benchmarks/accuracy.py --compare --out results/accuracy.csv
 
 The first command makes one row per dataset, noise and method, and skips the rows that the file
-holds already; the second prints them beside the published figures. The data is read from
+holds already; the second prints them beside the published figures. Of methods that vary much,
+five seeds say little: results/accuracy-30-seeds.csv has more of them. The data is read from
 DEMUR_DATA, the figures from DEMUR_REFERENCE; both folders are by default those beside the
 repository, in shared/.
 """
@@ -241,16 +242,17 @@ def compare(ours: list[dict[str, str]], reference: list[dict[str, str]]) -> None
     print("|---|---|---|---|---|---|---|---|")
     for noise, published in TABLE_1.items():
         for name, target in published.items():
-            own_means = uci_means(ours, noise, name)
-            if not own_means:
+            own = uci_rows(ours, noise, name)
+            if not own:
                 continue
-            mean = float(np.mean(own_means))
-            their_means = uci_means(reference, noise, name)
-            beside = f"{np.mean(their_means):.1f}" if len(their_means) == len(UCI) else "-"
-            whole = len(own_means) == len(UCI)
-            judged = (f"{mean - target:+.1f}", verdict(mean - target, 1.0)) if whole else ("-", "-")
-            cells = f"{len(own_means)} of {len(UCI)}", f"{mean:.1f}", beside, str(target), *judged
+            theirs_too = uci_rows(reference, noise, name)
+            beside = mean_and_error(theirs_too) if len(theirs_too) == len(UCI) else "-"
+            difference = float(np.mean([float(row["mean"]) for row in own])) - target
+            whole = len(own) == len(UCI)
+            judged = (f"{difference:+.1f}", verdict(difference, 1.0)) if whole else ("-", "-")
+            cells = f"{len(own)} of {len(UCI)}", mean_and_error(own), beside, str(target), *judged
             print("|", " | ".join((noise, name, *cells)), "|")
+    print("\n± is the standard deviation over the seeds; for the UCI means, their standard error.")
 
 
 def verdict(difference: float, limit: float) -> str:
@@ -259,12 +261,19 @@ def verdict(difference: float, limit: float) -> str:
     return "better" if difference > 0 else "WORSE"
 
 
-def uci_means(rows: list[dict[str, str]], noise: str, name: str) -> list[float]:
+def uci_rows(rows: list[dict[str, str]], noise: str, name: str) -> list[dict[str, str]]:
     return [
-        float(row["mean"])
+        row
         for row in rows
         if row["dataset"] in UCI and (row["noise"], row["method"]) == (noise, name)
     ]
+
+
+def mean_and_error(rows: list[dict[str, str]]) -> str:
+    """Mean over the datasets, and how far other seeds would move it."""
+    mean = np.mean([float(row["mean"]) for row in rows])
+    squares = [float(row["std"]) ** 2 / int(row["seeds"]) for row in rows]
+    return f"{mean:.1f} ± {np.sqrt(sum(squares)) / len(rows):.1f}"
 
 
 def main() -> None:

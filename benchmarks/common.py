@@ -14,15 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def seconds(*sides: Callable[[], object], repeats: int = 5) -> list[float]:
-    """Median seconds of each side; one round runs every side once, after a round untimed."""
+def rounds(*sides: Callable[[], object], repeats: int = 5) -> NDArray[np.float64]:
+    """Seconds, rounds by sides; one round runs every side once, after a round untimed."""
     times = np.empty((repeats + 1, len(sides)))
     for row in times:
         for i, side in enumerate(sides):
             start = time.perf_counter()
             side()
             row[i] = time.perf_counter() - start
-    return [float(median) for median in np.median(times[1:], axis=0)]
+    return times[1:]
+
+
+def seconds(*sides: Callable[[], object], repeats: int = 5) -> list[float]:
+    """Median seconds of each side over the rounds."""
+    return [float(median) for median in np.median(rounds(*sides, repeats=repeats), axis=0)]
+
+
+def ratio(ours: int, theirs: int, times: NDArray[np.float64]) -> dict[str, float]:
+    """Their seconds for one of ours: median over the rounds, and of the quickest of each."""
+    quickest = times.min(axis=0)
+    return {
+        "ratio": float(np.median(times[:, theirs] / times[:, ours])),
+        "ratio_of_quickest": float(quickest[theirs] / quickest[ours]),
+    }
 
 
 def report(**fields: object) -> None:

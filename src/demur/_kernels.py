@@ -53,7 +53,7 @@ def _warn_of_plain_python() -> None:
 def _announce_compiling() -> None:
     """Say once a process that a kernel is being compiled; silent when the disk has it."""
 
-    class Notice(event.Listener):  # type: ignore[misc]
+    class Notice(event.Listener):
         said = False
 
         def on_start(self, event: Any) -> None:

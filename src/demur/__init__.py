@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from demur.methods.pl_knn import PlKnn
     from demur.methods.pl_svm import PlSvm
     from demur.plots import TradeOffDisplay
+    from demur.reject import RejectClassifier
 
 _HOMES = {
     "CandidateSets": "demur.candidates",
@@ -38,6 +39,7 @@ _HOMES = {
     "fit_stack": "demur.methods.deep",
     "VAEEncoder": "demur.embed",
     "TradeOffDisplay": "demur.plots",
+    "RejectClassifier": "demur.reject",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "fit_stack",
     "VAEEncoder",
     "TradeOffDisplay",
+    "RejectClassifier",
 ]
 
 

@@ -1,0 +1,555 @@
+"""`RejectClassifier`: one dial on any method, and what can be promised for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from demur.base import Judgement, read_like
+from demur.candidates import CandidateSets
+from demur.reject import gold
+from demur.reject.certificate import (
+    Tests,
+    check_share,
+    fixed_sequence,
+    gold_worth_drawing,
+    least_gold,
+)
+from demur.reject.coverage import LARGE_STEP, Cut, cut_for_coverage
+from demur.reject.planning import Plan, draw_rows, make_plan
+from demur.reject.promise import Promise
+from demur.reject.risk_estimate import (
+    MIN_GOLD,
+    error_estimates,
+    recalibrate,
+    threshold_for_cost,
+)
+from demur.reject.scores import Fresh, draws, fingerprints, judge, learner_of, out_of_fold
+from demur.reject.words import (
+    say_certificate,
+    say_conditional,
+    say_cost,
+    say_coverage,
+    say_uncertified,
+)
+
+DIALS = ("coverage", "cost", "max_risk")
+TIES = ("drawn", "whole")
+
+
+class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Any classifier with a reject option that is set by one dial.
+
+    Turn exactly one of ``coverage``, ``cost`` and ``max_risk``. ``promise_`` says what is
+    promised for it and what that rests on.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A method of demur, a scikit-learn classifier, or a pipeline or search that ends in
+        one. It is cloned, and the clone trained. A fitted one is passed as
+        ``sklearn.frozen.FrozenEstimator(model)``; what ``fit`` gets must then be instances
+        that it has not learned from.
+    coverage : float, optional
+        Accept this share, over 0 and at most 1.
+    cost : float, optional
+        A rejection costs this where an error costs 1; minimise error + cost x rejected.
+    max_risk : float, optional
+        Largest error among the accepted predictions, certified by gold labels
+        (`plan`, `certify`), or bounded under a declared ``ambiguity``.
+    confidence : float, default=0.95
+        Of the certificate: with this chance over the draw of the gold labels it is true.
+    ambiguity : float, optional
+        In place of gold labels, with ``max_risk``: the declared chance that a wrong accepted
+        prediction lies inside its candidate set. It cannot be learned from candidate sets.
+    labels : {"majority", "first", "expand"} or callable, default="majority"
+        How a scikit-learn classifier gets labels from candidate sets; see
+        `demur.reject.LabelClassifier`. Other estimators do not need it.
+    cv : int or splitter, default=5
+        Folds by which training instances are judged by models that have not seen them. A
+        method that can leave out one instance at a time does that instead.
+    ties : {"drawn", "whole"}, default="drawn"
+        For ``coverage``: which of the scores that equal the threshold are accepted. "drawn"
+        decides each by chance, the same for the same instance and seed, and keeps the
+        coverage; "whole" takes or leaves all, whichever comes nearer.
+    attempts : int, default=1
+        How many times gold labels may be drawn and tested; each has an equal share of
+        1 - confidence. To be declared beforehand.
+    random_state : int, RandomState or None, default=None
+        Folds, ties, and which rows a plan draws.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The trained one, which predicts.
+    classes_ : ndarray of shape (n_classes,)
+    accept_threshold_ : float
+        Scores over it are accepted; infinity while nothing can be.
+    promise_ : Promise
+        Prints what is promised, and what it rests on.
+    out_of_fold_ : Fresh
+        The training instances as judged by models that have not seen them.
+    plan_ : Plan
+        The latest plan. Set by `plan`.
+    tests_ : Tests
+        Those of the certificate. Set by `certify`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from demur import DstPll, RejectClassifier
+    >>> from demur.noise import class_dependent_noise
+    >>> X, y = load_digits(return_X_y=True)
+    >>> S = class_dependent_noise(y[:1000], share=0.7, random_state=0)
+    >>> model = RejectClassifier(DstPll(random_state=0), cost=0.1, random_state=0)
+    >>> decided = model.fit(X[:1000], S).decide(X[1000:])
+    >>> bool((decided == y[1000:]).mean() > 0.95), bool(decided.count() > 600)
+    (True, True)
+    >>> print(model.promise_)  # doctest: +ELLIPSIS
+    cost: least estimated error + 0.1 x rejected; nothing is guaranteed
+      ...
+    """
+
+    classes_: NDArray[Any]
+    accept_threshold_: float
+    promise_: Promise
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        coverage: float | None = None,
+        cost: float | None = None,
+        max_risk: float | None = None,
+        confidence: float = 0.95,
+        ambiguity: float | None = None,
+        labels: str | Callable[[Any, CandidateSets], Any] = "majority",
+        cv: Any = 5,
+        ties: str = "drawn",
+        attempts: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.coverage = coverage
+        self.cost = cost
+        self.max_risk = max_risk
+        self.confidence = confidence
+        self.ambiguity = ambiguity
+        self.labels = labels
+        self.cv = cv
+        self.ties = ties
+        self.attempts = attempts
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, ids: Any = None) -> Self:
+        """Train the estimator, and set the threshold by instances that were held out.
+
+        Parameters
+        ----------
+        X : array-like of n rows
+        y : anything that `CandidateSets` reads, with n rows
+            The candidates. A frozen estimator needs none for ``coverage`` and ``max_risk``.
+        groups : array-like of shape (n,), optional
+            Instances of one group, such as the frames of one recording, depend on each
+            other; they are held out together.
+        ids : array-like of shape (n,), optional
+            Names of the instances, by which `certify` tells gold that was used here.
+            Without it instances are told by their features.
+
+        Returns
+        -------
+        self
+        """
+        dial = self._check_dials()
+        if getattr(self, "attempts_made_", 0):
+            raise ValueError(
+                "this model has been tested with gold labels, so it is not fitted again: the "
+                "certificate is for the model as it was. Use sklearn.base.clone(model), fit that, "
+                "and draw new gold labels."
+            )
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if frozen:
+            sets = None
+            self.estimator_ = self.estimator
+            self.classes_, judged = judge(self.estimator, X)
+            if y is not None:
+                sets = read_like(self.classes_, y)
+                sets = CandidateSets(sets, classes=self.classes_)
+            elif dial == "cost" or self.ambiguity is not None:
+                raise ValueError(f"{dial} is set by candidate sets; give y, the candidates of X.")
+            held = None if sets is None else sets.to_indicator()
+            self.out_of_fold_ = Fresh(judged.accept, judged.top, judged.proba, held)
+        else:
+            if y is None:
+                raise ValueError("y is None; the candidate sets are what is learned from.")
+            sets = y if isinstance(y, CandidateSets) else CandidateSets(y)
+            learner = learner_of(self.estimator, self.labels)
+            self.estimator_ = clone(learner).fit(X, sets)
+            self.classes_ = sets.classes
+            self.out_of_fold_ = out_of_fold(
+                learner, self.estimator_, X, sets, cv=self.cv, groups=groups, seed=self._seed
+            )
+        self._estimates = error_estimates(self.out_of_fold_)
+        # What only lent a frozen estimator its features may be verified later.
+        learned = sets is not None
+        self._prints = fingerprints(X) if learned else np.empty(0, dtype=np.uint64)
+        self._ids = np.asarray(ids) if ids is not None and learned else None
+        self._groups = np.asarray(groups) if groups is not None and learned else None
+        self._cut: Cut | None = None
+        self._n_recalibrated = 0
+        self.attempts_made_ = 0
+        for name in ("plan_", "tests_"):
+            self.__dict__.pop(name, None)
+        self._set_threshold(dial)
+        return self
+
+    def _check_dials(self) -> str:
+        turned = [name for name in DIALS if getattr(self, name) is not None]
+        if len(turned) != 1:
+            what = "none is set" if not turned else f"{' and '.join(turned)} are"
+            raise ValueError(f"turn one dial, coverage, cost or max_risk; {what}.")
+        dial = turned[0]
+        value = getattr(self, dial)
+        if dial == "coverage" and value == 1:
+            pass  # accept all
+        else:
+            check_share(dial, value)
+        check_share("confidence", self.confidence)
+        if self.ambiguity is not None:
+            if dial != "max_risk":
+                raise ValueError(f"ambiguity goes with max_risk, not with {dial}.")
+            if self.ambiguity != 0:
+                check_share("ambiguity", self.ambiguity)
+        if self.ties not in TIES:
+            raise ValueError(f"ties must be 'drawn' or 'whole'; got {self.ties!r}.")
+        if not isinstance(self.attempts, int) or self.attempts < 1:
+            raise ValueError(f"attempts must be a whole number, 1 or more; got {self.attempts!r}.")
+        return dial
+
+    def _set_threshold(self, dial: str) -> None:
+        known = self.out_of_fold_
+        if dial == "coverage":
+            self._cut_at(known.accept, "out-of-fold scores of the training instances")
+        elif dial == "cost":
+            self.accept_threshold_ = threshold_for_cost(
+                known.accept, self._estimates, float(self.cost or 0.0)
+            )
+            self._say_cost()
+        elif self.ambiguity is not None:
+            self._bound_by_ambiguity()
+        else:
+            self.accept_threshold_ = np.inf
+            self.promise_ = say_uncertified(float(self.max_risk or 0.0), self.confidence)
+
+    # ------------------------------------------------------------------------- coverage
+
+    def calibrate(self, X: Any) -> Self:
+        """Set the threshold of the coverage dial by an unlabelled batch.
+
+        The batch should be of the instances that the model will meet, and none that it has
+        learned from. Then the expected coverage is within 1/(n + 1) of the one asked for.
+        """
+        check_is_fitted(self)
+        if self.coverage is None:
+            raise ValueError("calibrate(X) sets a coverage; this model's dial is another.")
+        scores = judge(self.estimator_, X)[1].accept
+        if len(scores) == 0:
+            raise ValueError("X is empty; a batch to calibrate by needs at least one instance.")
+        self._cut_at(scores, "an unlabelled batch of instances")
+        return self
+
+    def _cut_at(self, scores: NDArray[np.float64], source: str) -> None:
+        assert self.coverage is not None
+        cut = cut_for_coverage(scores, self.coverage, ties=self.ties)
+        if cut.step > LARGE_STEP:
+            what = (
+                "which of them are accepted is drawn by chance"
+                if self.ties == "drawn"
+                else f"they are taken or left as a whole, so that {cut.expected:.1%} is accepted"
+            )
+            warnings.warn(
+                f"{cut.step:.1%} of the accept scores equal the threshold {cut.threshold:.6g} "
+                f"for coverage {self.coverage:.3g}; {what}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        self._cut = cut if cut.tied_share > 0 else None
+        self.accept_threshold_ = cut.threshold
+        self.promise_ = say_coverage(self.coverage, cut, len(scores), source, self.ties)
+
+    # ------------------------------------------------------------------------- cost
+
+    def recalibrate(self, rows: Any, y_gold: Any) -> Self:
+        """Correct the estimated errors of the cost dial by verified training instances.
+
+        Parameters
+        ----------
+        rows : array-like of int, shape (n_gold,)
+            Rows of the X that was given to `fit`, drawn at random; 50 or more.
+        y_gold : array-like of shape (n_gold,)
+            Their true labels.
+        """
+        check_is_fitted(self)
+        if self.cost is None:
+            raise ValueError("recalibrate() is for the cost dial; this model's dial is another.")
+        places = np.asarray(rows)
+        n = len(self.out_of_fold_.top)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise ValueError("rows must be whole numbers, the rows of X as given to fit.")
+        if len(places) < MIN_GOLD:
+            raise ValueError(
+                f"{len(places)} gold labels are too few to correct by; at least {MIN_GOLD}."
+            )
+        if len(np.unique(places)) < len(places) or places.min() < 0 or places.max() >= n:
+            raise ValueError(f"rows must be different rows of the {n} training instances.")
+        truth = gold.gold_columns(y_gold, self.classes_, len(places))
+        wrong = self.out_of_fold_.top[places] != truth
+        original = error_estimates(self.out_of_fold_)
+        self._estimates = recalibrate(original, places.astype(np.intp), wrong)
+        self._n_recalibrated = len(places)
+        self._set_threshold("cost")
+        return self
+
+    def _say_cost(self) -> None:
+        kept = self.out_of_fold_.accept > self.accept_threshold_
+        self.promise_ = say_cost(
+            float(self.cost or 0.0),
+            self.accept_threshold_,
+            kept,
+            self._estimates,
+            self.out_of_fold_.outside,
+            self._n_recalibrated,
+        )
+
+    # ------------------------------------------------------------------------- certificate
+
+    def plan(self, X: Any = None, n_gold: int = 100, *, groups: Any = None) -> Plan:
+        """Say what to verify for a certificate, where to start, and what to expect.
+
+        Parameters
+        ----------
+        X : array-like of m rows, optional
+            Unlabelled instances that the gold will be drawn from, like those that the model
+            will meet. With it the plan tells the rows to verify.
+        n_gold : int, default=100
+            How many labels can be had.
+        groups : array-like of shape (m,), optional
+            Groups of X; at most one instance of each is drawn.
+
+        Returns
+        -------
+        plan : Plan
+            Kept as ``plan_`` for `certify`.
+        """
+        check_is_fitted(self)
+        self._check_certifiable("plan")
+        if X is None:
+            self.plan_ = self._make_plan(n_gold, None, None)
+            return self.plan_
+        if self._groups is not None and groups is None:
+            raise ValueError("the model was fitted with groups; give groups= of X too.")
+        scores = judge(self.estimator_, X)[1].accept
+        drawable = len(scores) if groups is None else len(np.unique(np.asarray(groups)))
+        made = self._make_plan(n_gold, scores, drawable)
+        rng = np.random.default_rng([self._seed, self.attempts_made_])
+        self.plan_ = replace(made, rows=draw_rows(scores, made, rng, groups))
+        return self.plan_
+
+    def _make_plan(
+        self, n_gold: int, batch: NDArray[np.float64] | None, n_drawable: int | None
+    ) -> Plan:
+        assert self.max_risk is not None
+        return make_plan(
+            self.out_of_fold_.accept,
+            self._estimates,
+            max_risk=self.max_risk,
+            confidence=1.0 - (1.0 - self.confidence) / self.attempts,
+            n_gold=n_gold,
+            batch=batch,
+            n_drawable=n_drawable,
+            seed=self._seed,
+        )
+
+    def _check_certifiable(self, what: str) -> None:
+        if self.max_risk is None or self.ambiguity is not None:
+            dial = "ambiguity is declared" if self.ambiguity is not None else "no max_risk is set"
+            raise ValueError(f"{what}() is for max_risk with gold labels, but {dial}.")
+
+    def certify(self, X_gold: Any, y_gold: Any, *, groups: Any = None, ids: Any = None) -> Self:
+        """Test thresholds with gold labels, and accept by the loosest that passes.
+
+        Parameters
+        ----------
+        X_gold : array-like of n rows
+            Drawn at random, from the region of ``plan_`` if there is a plan, and never seen
+            in training: neither label nor candidate set.
+        y_gold : array-like of shape (n,)
+            Their true labels.
+        groups : array-like of shape (n,), optional
+            At most one gold instance of a group, and no group that was trained on.
+        ids : array-like of shape (n,), optional
+            Names of the instances, where `fit` was given names.
+        """
+        check_is_fitted(self)
+        self._check_certifiable("certify")
+        assert self.max_risk is not None
+        if self.attempts_made_ >= self.attempts:
+            raise ValueError(
+                f"this model has been tested {self.attempts_made_} time(s) with gold labels, and "
+                f"attempts={self.attempts}; to draw again until a test passes would make the "
+                "certificate worthless. Declare attempts= beforehand: each gets an equal share of "
+                "1 - confidence."
+            )
+        n = _num_samples(X_gold)
+        truth = gold.gold_columns(y_gold, self.classes_, n)
+        confidence = 1.0 - (1.0 - self.confidence) / self.attempts
+        least = least_gold(self.max_risk, confidence)
+        if n < least:
+            raise ValueError(
+                f"{n} gold labels are too few: an error of at most {self.max_risk:.3g} with "
+                f"{confidence:.3g} confidence needs {least} accepted ones without a single error. "
+                "Nothing was tested."
+            )
+        self._refuse_seen_gold(X_gold, n, groups, ids)
+        plan = self.plan_ if hasattr(self, "plan_") else self._make_plan(n, None, None)
+        if n < plan.n_gold and plan.rows is not None:
+            warnings.warn(
+                f"{plan.n_gold} rows were to be verified, but {n} are given. The certificate holds "
+                "only if which ones are missing has nothing to do with whether the prediction is "
+                "right.",
+                UserWarning,
+                stacklevel=2,
+            )
+        _, judged = judge(self.estimator_, X_gold)
+        self.tests_ = fixed_sequence(
+            judged.accept,
+            judged.top != truth,
+            plan.thresholds,
+            max_risk=self.max_risk,
+            confidence=confidence,
+        )
+        self.attempts_made_ += 1
+        self.plan_ = plan
+        self.accept_threshold_ = self.tests_.threshold
+        self.promise_ = say_certificate(
+            plan, self.tests_, self.confidence, self._worth(self.tests_, plan)
+        )
+        return self
+
+    def _refuse_seen_gold(self, X_gold: Any, n: int, groups: Any, ids: Any) -> None:
+        gold.refuse_groups(groups, self._groups, n)
+        if self._ids is not None and ids is not None:
+            if len(ids) != n:
+                raise ValueError(f"there are {n} gold instances but {len(ids)} ids.")
+            gold.refuse_known_ids(ids, self._ids)
+        elif len(self._prints):
+            gold.refuse_copies(fingerprints(X_gold), self._prints)
+
+    def _worth(self, tests: Tests, plan: Plan) -> tuple[int, float] | None:
+        """Fewest gold labels that would probably pass, and at which coverage."""
+        assert self.max_risk is not None
+        options = []
+        for i, (accepted, errors) in enumerate(zip(tests.accepted, tests.errors, strict=True)):
+            needed = gold_worth_drawing(
+                (errors + 0.5) / (accepted + 1), self.max_risk, plan.confidence
+            )
+            if needed is not None and accepted:
+                in_region = int(np.ceil(needed * tests.accepted[-1] / accepted))
+                options.append((in_region, float(plan.coverages[i])))
+        return min(options) if options else None
+
+    def _bound_by_ambiguity(self) -> None:
+        assert self.max_risk is not None
+        assert self.ambiguity is not None
+        known = self.out_of_fold_
+        limit = self.max_risk * (1.0 - self.ambiguity)
+        least = least_gold(limit, self.confidence, errors=2)
+        ranked = np.sort(known.accept)[::-1]
+        places = np.arange(least, len(ranked), max(1, len(ranked) // 50))
+        thresholds = np.unique(np.append(ranked[places], -np.inf))[::-1]
+        self.tests_ = fixed_sequence(
+            known.accept, known.outside, thresholds, max_risk=limit, confidence=self.confidence
+        )
+        self.accept_threshold_ = self.tests_.threshold
+        self.promise_ = say_conditional(
+            self.max_risk, self.confidence, self.ambiguity, self.tests_, len(ranked)
+        )
+
+    # ------------------------------------------------------------------------- judging
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "promise_")
+
+    @property
+    def transduction_(self) -> NDArray[Any]:
+        """Labels that the estimator gave to the training instances, if it gives such."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.transduction_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the estimator."""
+        return int(self.estimator_.n_features_in_)
+
+    def judge(self, X: Any) -> Judgement:
+        """Predictions, probabilities and accept scores in one pass.
+
+        A score that equals the threshold of the coverage dial, and is drawn to be accepted,
+        is raised by its last bit, so that accepted is what is over the threshold.
+        """
+        check_is_fitted(self)
+        _, judged = judge(self.estimator_, X)
+        if self._cut is None:
+            return judged
+        tied = np.flatnonzero(judged.accept == self._cut.threshold)
+        if not len(tied):
+            return judged
+        lucky = draws(fingerprints(X)[tied], self._seed) < self._cut.tied_share
+        accept = judged.accept.copy()
+        accept[tied[lucky]] = np.nextafter(self._cut.threshold, np.inf)
+        return judged._replace(accept=accept)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict a label for every instance, however unsure."""
+        top = self.judge(X).top
+        return np.asarray(self.classes_[top])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Scores per label, in the order of ``classes_``; rows sum to 1."""
+        return self.judge(X).proba
+
+    def accept_score(self, X: Any) -> NDArray[np.float64]:
+        """How safe each prediction is; higher is safer."""
+        return self.judge(X).accept
+
+    def decide(self, X: Any, threshold: float | None = None) -> np.ma.MaskedArray[Any, Any]:
+        """Predict, but demur where the dial does not let the prediction pass.
+
+        Parameters
+        ----------
+        X : array-like of n rows
+        threshold : float, optional
+            In place of the dial's, which promises nothing then.
+        """
+        judged = self.judge(X)
+        limit = self.accept_threshold_ if threshold is None else float(threshold)
+        if np.isnan(limit):
+            raise ValueError("threshold is NaN; give a number, or None for the dial's.")
+        return np.ma.MaskedArray(self.classes_[judged.top], mask=~(judged.accept > limit))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of predictions, accepted or not, that lie inside the candidate set."""
+        inside = read_like(self.classes_, y).contains(self.predict(X))
+        return float(np.average(inside, weights=sample_weight))

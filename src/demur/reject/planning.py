@@ -1,0 +1,233 @@
+"""Plan a certificate before any gold label is seen: what to draw, where to start, what to expect.
+
+Nothing here is needed for the certificate to hold. The plan decides how much it will be worth,
+and may therefore lean on estimates that candidate sets give, however wrong they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.reject.certificate import check_share, least_gold, most_errors
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+STEP = 0.02  # thresholds are considered at every such step of coverage
+STRIDES = (1, 2, 4)  # a test at each, every second, every fourth of them
+REGIONS = 2  # regions are considered at every second of them
+DRAWS = 200
+# The estimates may be too low, so a plan must do well on average over worse cases: the error
+# of predictions inside their candidate sets is as estimated, or so many times that.
+WORSE = (1.0, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to verify for a certificate, and what to expect of it.
+
+    Attributes
+    ----------
+    max_risk, confidence : float
+        What each test is for; confidence is that of this attempt.
+    n_gold : int
+        Gold labels to draw, at random, among the instances with a score over ``region``.
+    region : float
+        Minus infinity for all instances.
+    region_coverage : float
+        Share of the instances that lie in the region.
+    thresholds : ndarray
+        Those that will be tested, from strict to loose. The first is the start.
+    coverages : ndarray
+        Share of the instances that each accepts.
+    expected_coverage : float
+        What the certificate will accept, on average over draws of the gold labels and over
+        cases as bad as estimated and worse; failures count as 0.
+    chance : float
+        That some threshold passes, on the same average.
+    rows : ndarray of int, or None
+        Rows of the batch to verify, drawn at random.
+    """
+
+    max_risk: float
+    confidence: float
+    n_gold: int
+    region: float
+    region_coverage: float
+    thresholds: Floats
+    coverages: Floats
+    expected_coverage: float
+    chance: float
+    rows: Ints | None = None
+
+    @property
+    def least(self) -> tuple[int, int, int]:
+        """Least accepted gold labels with which a test passes with 0, 1 and 2 errors."""
+        none, one, two = (least_gold(self.max_risk, self.confidence, k) for k in range(3))
+        return none, one, two
+
+    def __str__(self) -> str:
+        where = (
+            "all instances"
+            if self.region == -np.inf
+            else f"the surest {self.region_coverage:.0%} (score over {self.region:.6g})"
+        )
+        none, one, two = self.least
+        return (
+            f"to certify an error of at most {self.max_risk:.3g} among the accepted, "
+            f"with {self.confidence:.3g} confidence\n"
+            f"  verify             {self.n_gold} labels, drawn at random among {where}\n"
+            f"  tests              {len(self.thresholds)}, from {self.coverages[0]:.0%} to "
+            f"{self.coverages[-1]:.0%} coverage, until the first fails\n"
+            f"  a test passes with at least {none}, {one} or {two} accepted gold labels "
+            "for 0, 1 or 2 errors\n"
+            f"  expect             {self.expected_coverage:.0%} coverage, failures counted as 0; "
+            f"something passes with a chance of {self.chance:.0%}\n"
+            "  The last line rests on estimates by candidate sets; the certificate will not."
+        )
+
+
+class _Bins(NamedTuple):
+    """Instances grouped by the thresholds that they pass, strict ones first."""
+
+    thresholds: Floats
+    coverages: Floats
+    share: Floats  # of the instances that know their error estimate
+    risk: Floats  # mean estimate
+    sure: Floats  # share that is surely wrong
+
+
+def make_plan(
+    scores: Floats,
+    estimates: Floats,
+    *,
+    max_risk: float,
+    confidence: float = 0.95,
+    n_gold: int,
+    batch: Floats | None = None,
+    n_drawable: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """The start, the steps and the region by which the expected coverage is largest.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Accept scores of instances that the model has not learned from.
+    estimates : ndarray of shape (n,)
+        Estimated chance of each prediction to be wrong; 1 where it surely is.
+    max_risk, confidence : float
+    n_gold : int
+    batch : ndarray of shape (m,), optional
+        Accept scores of the instances that the gold will be drawn from.
+    n_drawable : int, optional
+        How many of these can be drawn: a region must hold as many as are to be drawn.
+    seed : int
+    """
+    check_share("max_risk", max_risk)
+    check_share("confidence", confidence)
+    least = least_gold(max_risk, confidence)
+    if n_gold < least:
+        raise ValueError(
+            f"{n_gold} gold labels are too few: an error of at most {max_risk:.3g} with "
+            f"{confidence:.3g} confidence needs {least} accepted ones without a single error."
+        )
+    bins = _bins(scores, estimates, scores if batch is None else batch)
+    m = len(bins.thresholds)
+    most = most_errors(np.arange(n_gold + 1), max_risk, 1.0 - confidence)
+    rng = np.random.default_rng(seed)
+    best: tuple[float, float, Ints] = (-1.0, 0.0, np.array([m - 1]))
+    for last in range(m - 1, -1, -REGIONS):
+        if n_drawable is not None and bins.coverages[last] * n_drawable < n_gold:
+            break
+        passes = _simulate(bins, last, n_gold, most, rng)
+        found = _best_order(passes, bins.coverages, last)
+        if found[0] > best[0]:
+            best = found
+    expected, chance, order = best
+    whole = order[-1] == m - 1
+    return Plan(
+        max_risk=max_risk,
+        confidence=confidence,
+        n_gold=n_gold,
+        region=-np.inf if whole else float(bins.thresholds[order[-1]]),
+        region_coverage=1.0 if whole else float(bins.coverages[order[-1]]),
+        thresholds=bins.thresholds[order],
+        coverages=bins.coverages[order],
+        expected_coverage=expected,
+        chance=chance,
+    )
+
+
+def _bins(scores: Floats, estimates: Floats, batch: Floats) -> _Bins:
+    ranked = np.sort(batch)[::-1]
+    places = np.unique(np.ceil(np.arange(STEP, 1.0, STEP) * len(ranked)).astype(np.intp))
+    thresholds = np.unique(np.append(ranked[places[places < len(ranked)]], -np.inf))[::-1]
+    coverages = np.searchsorted(-ranked, -thresholds, side="left") / len(ranked)
+    thresholds, coverages = thresholds[coverages > 0], coverages[coverages > 0]
+    # The first threshold that a score passes; thresholds fall, so their negatives rise.
+    place = np.searchsorted(-thresholds, -scores, side="right")
+    place = np.minimum(place, len(thresholds) - 1)
+    count = np.bincount(place, minlength=len(thresholds))
+    total = np.bincount(place, weights=estimates, minlength=len(thresholds))
+    surely = np.bincount(place, weights=estimates >= 1.0, minlength=len(thresholds))
+    known = np.maximum(count, 1)
+    return _Bins(
+        thresholds, coverages, np.diff(coverages, prepend=0.0), total / known, surely / known
+    )
+
+
+def _simulate(
+    bins: _Bins, last: int, n_gold: int, most: Ints, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which tests pass, over draws of the gold from the region that ends at ``last``."""
+    share = bins.share[: last + 1]
+    drawn = rng.multinomial(n_gold, share / share.sum(), size=(len(WORSE), DRAWS))
+    inside = (bins.risk - bins.sure)[: last + 1]
+    risk = bins.sure[: last + 1] + np.multiply.outer(np.asarray(WORSE), inside)
+    errors = rng.binomial(drawn, np.minimum(risk, 1.0)[:, None, :])
+    accepted = drawn.cumsum(axis=2).reshape(-1, last + 1)
+    return np.asarray(errors.cumsum(axis=2).reshape(-1, last + 1) <= most[accepted])
+
+
+def _best_order(
+    passes: NDArray[np.bool_], coverages: Floats, last: int
+) -> tuple[float, float, Ints]:
+    """Expected coverage, chance of any, and the tests, for the best start and stride."""
+    best: tuple[float, float, Ints] = (-1.0, 0.0, np.array([last]))
+    for stride in STRIDES:
+        order = np.arange(last, -1, -stride)[::-1]  # ends at the region's edge
+        # By the loosest start to the strictest: what is won from each place on.
+        won = np.zeros(len(passes))
+        for j in order[::-1]:
+            later = np.where(won > 0, won, coverages[j])
+            won = np.where(passes[:, j], later, 0.0)
+            expected = float(won.mean())
+            if expected > best[0]:
+                best = (expected, float((won > 0).mean()), order[order >= j])
+    return best
+
+
+def draw_rows(scores: Floats, plan: Plan, rng: np.random.Generator, groups: Any = None) -> Ints:
+    """Rows of a batch to verify: at random within the region, at most one of each group.
+
+    With groups one instance of each is drawn first, so that each group counts the same,
+    and the rows that are drawn are independent of each other.
+    """
+    rows = np.arange(len(scores))
+    if groups is not None:
+        shuffled = rng.permutation(rows)
+        _, first = np.unique(np.asarray(groups)[shuffled], return_index=True)
+        rows = np.sort(shuffled[first])
+    rows = rows[scores[rows] > plan.region]
+    if len(rows) < plan.n_gold:
+        what = "rows" if groups is None else "groups"
+        raise ValueError(
+            f"{plan.n_gold} rows are to be verified, but this batch has only {len(rows)} {what} to "
+            "draw from; give a larger batch, or plan for less gold."
+        )
+    return np.sort(rng.choice(rows, plan.n_gold, replace=False))

@@ -31,6 +31,9 @@ def usage_errors() -> Iterator[None]:
     except (ValueError, ImportError, OSError) as error:
         typer.echo(f"demur: {error}", err=True)
         raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("\ndemur: interrupted; what is finished is kept.", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command("list")
@@ -41,6 +44,73 @@ def list_presets() -> None:
     for name in preset_names():
         preset = read_preset(name)
         typer.echo(f"{name:12} {len(expand(preset)):6,} runs  {preset['title']}")
+
+
+@app.command()
+def run(
+    preset: Annotated[str, typer.Argument(help="A preset (see list), or a TOML file like one.")],
+    out: Annotated[Path, typer.Option(help="Folder of the results; made if missing.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE,...",
+            help="Runs with these values, or with others (FIELD!=VALUE): dataset, classes, noise, "
+            "method, seed, test_size, run_id. Can be repeated; all must hold.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="So many seeds, whatever the preset says.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 is one for each core.")] = -1,
+    backend: Annotated[str, typer.Option(help="loky (this machine), dask or ray.")] = "loky",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask or Ray cluster that runs already.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Of networks: auto, cpu, cuda, ...")] = "auto",
+    stack: Annotated[
+        int | None, typer.Option(min=1, help="Most networks to train in one go; else all.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the datasets; else DEMUR_DATA's.")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Begin nothing that would end later than so: 90s, 20m, 1h30m."),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do again what failed before.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show what would be done, and how long.")
+    ] = False,
+) -> None:
+    """Do all runs of a preset. Killed at any moment, the same command goes on."""
+    with usage_errors():
+        from demur.bench.grid import expand, parse_filter, read_preset, select
+        from demur.bench.run import run_grid
+        from demur.cli import progress
+
+        specs = select(expand(read_preset(preset), seeds), map(parse_filter, only or []))
+        if plan:
+            progress.show_plan(specs, out, jobs)
+            return
+        seconds = None if budget is None else progress.parse_duration(budget)
+        with progress.shown() as watch:
+            tally = run_grid(
+                specs,
+                out,
+                jobs=jobs,
+                backend=backend,
+                scheduler=scheduler,
+                device=device,
+                data=data,
+                retry_failed=retry_failed,
+                budget=seconds,
+                stack=stack,
+                watch=watch,
+            )
+    if progress.show_end(tally, out):
+        raise typer.Exit(1)
 
 
 # ------------------------------------------------------------------- commands on results
@@ -92,3 +162,56 @@ def summary(
             out.write_text(text, encoding="utf-8")
     if out is None:
         typer.echo(text, nl=False)
+
+
+@app.command()
+def figures(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; by default DIR/figures.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Draw only this: trade-off, ranks, k-sensitivity, neighbors or expected-masses. "
+            "May be given several times.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the datasets, for what looks at neighbours.")
+    ] = None,
+    draws: Annotated[
+        int, typer.Option(min=2, help="Simulated draws for each number of neighbours.")
+    ] = 100_000,
+) -> None:
+    """Trade-off curves, ranks, and what neighbourhoods hold: PDF and PNG, for paper and screen."""
+    with usage_errors():
+        from demur.bench.figures import KINDS, draw_figures
+
+        drawn = draw_figures(
+            folder,
+            out,
+            kinds=only or KINDS,
+            data=data,
+            n_draws=draws,
+            watch=lambda name: typer.echo(f"drawing {name}"),
+        )
+    for reason in drawn.left_out:
+        typer.echo(f"left out: {reason}")
+    if drawn.files:
+        typer.echo(f"{len(drawn.files)} files in {drawn.files[0].parent}")
+
+
+@app.command()
+def report(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default DIR/report.html.")
+    ] = None,
+) -> None:
+    """One HTML page of everything: opens in any browser, offline."""
+    with usage_errors():
+        from demur.bench.report import write_report
+
+        path = write_report(folder, out)
+    typer.echo(f"The report: {path.resolve()}")

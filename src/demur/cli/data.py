@@ -42,18 +42,22 @@ def list_datasets(names: Names = None, folder: Folder = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=130)  # a file or a pipe takes whole lines
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", no_wrap=True, min_width=25)
-    for column, width in (("rows", 6), ("features", 8), ("classes", 7)):
-        table.add_column(column, justify="right", min_width=width)
-    for column, width in (("candidates", 10), ("here", 6)):
-        table.add_column(column, min_width=width)
-    table.add_column("what", overflow="ellipsis", no_wrap=True)
+    for column in ("name", "rows", "features", "classes", "candidates", "here"):
+        numbers = column in ("rows", "features", "classes")
+        table.add_column(column, justify="right" if numbers else "left", no_wrap=True)
+    told = console.width >= 90
+    if told:
+        table.add_column("what", overflow="ellipsis", no_wrap=True)
     for one in chosen:
         shape = [f"{number:,}" for number in one.shape]
         own = "yes" if one.candidates else "-"
-        table.add_row(one.name, *shape, own, _state(one, folder), one.title)
-    Console().print(table, highlight=False)
+        title = [one.title] if told else []
+        table.add_row(one.name, *shape, own, _state(one, folder), *title)
+    console.print(table, highlight=False)
     n_here = sum(_state(one, folder) == "yes" for one in chosen)
     typer.echo(
         f"\n{n_here} of {len(registry())} are here. `demur data get NAME` fetches one into "

@@ -71,6 +71,8 @@ def _fetch(file: File, root: Path, folder: Folder | None, progress: Any) -> Path
                 downloader=pooch.HTTPDownloader(timeout=TIMEOUT, progressbar=progress),
             )
         except (OSError, ValueError) as error:  # requests' errors are of OSError
+            if (response := getattr(error, "response", None)) is not None:
+                response.close()  # pooch leaves the refused one open
             raise OSError(
                 f"{file.url} cannot be fetched: {_reason(error)}. {what_to_put([file], folder)}"
             ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -128,11 +129,13 @@ def read_idx(path: Path) -> NDArray[Any]:
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _IDX_KINDS:
         raise ValueError(f"{path} is not an idx file: its first bytes are {raw[:4].hex(' ')}.")
     kind, start = np.dtype(_IDX_KINDS[raw[2]]), 4 + 4 * raw[3]
+    if len(raw) < start:
+        raise ValueError(f"{path} ends within its first {start} bytes, which tell its shape.")
     shape = tuple(np.frombuffer(raw[4:start], ">u4").tolist())
-    expected = int(np.prod(shape)) * kind.itemsize
-    if len(shape) != raw[3] or len(raw) - start != expected:
+    expected = math.prod(shape) * kind.itemsize
+    if len(raw) - start != expected:
         raise ValueError(
             f"{path}: an array of shape {shape} takes {expected} bytes; the file has "
-            f"{max(len(raw) - start, 0)}."
+            f"{len(raw) - start}."
         )
     return np.frombuffer(raw, kind, offset=start).reshape(shape)

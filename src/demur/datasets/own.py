@@ -82,10 +82,12 @@ def _labels(values: NDArray[Any], where: str) -> NDArray[Any]:
 
 def _collections(values: NDArray[Any]) -> list[Any]:
     """Labels of each cell: a list as it is, a text parted at each ``|``, else one label."""
-    return [
-        [word.strip() for word in cell.split("|") if word.strip()] if isinstance(cell, str)
-        else [] if is_missing(cell)
-        else cell if isinstance(cell, (list, np.ndarray))
-        else [cell]
-        for cell in values.tolist()
-    ]  # fmt: skip
+    return [_collection(cell) for cell in values.tolist()]
+
+
+def _collection(cell: Any) -> list[Any]:
+    if isinstance(cell, (list, np.ndarray)):
+        return list(cell)
+    if isinstance(cell, str):
+        return [word.strip() for word in cell.split("|") if word.strip()]
+    return [] if is_missing(cell) else [cell]

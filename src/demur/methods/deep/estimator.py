@@ -309,8 +309,10 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
     _check_alike(models)
     engine = _engine()
     try:
+        names = [f" of run {i} of the stack" if len(models) > 1 else "" for i in range(len(models))]
         runs = [
-            engine.Run(*_checked(*args)) for args in zip(models, tables, candidates, strict=True)
+            engine.Run(*_checked(model, X, S), name)
+            for model, X, S, name in zip(models, tables, candidates, names, strict=True)
         ]
         shapes = {(run.X.shape, run.candidates.shape) for run in runs}
         if len(shapes) > 1:

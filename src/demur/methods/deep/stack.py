@@ -147,7 +147,7 @@ class SideBySide(Stack):
             self.networks = nn.ModuleList()
             for generator in generators:
                 torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
-                self.networks.append(factory(shape, n_outputs))
+                self.networks.append(_checked(factory(shape, n_outputs), shape, n_outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits."""
@@ -166,6 +166,24 @@ class SideBySide(Stack):
         """Take over what `state` gave."""
         for i, net in enumerate(self.networks):
             net.load_state_dict({k: torch.as_tensor(value[i]) for k, value in state.items()})
+
+
+def _checked(network: Any, shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    """A network that a user's factory made, once it has shown that it suits."""
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"network(shape, n_outputs) must return a torch module; got {network!r}.")
+    if not any(p.requires_grad for p in network.parameters()):
+        raise ValueError(f"network(shape, n_outputs) gave no parameters to train: {network!r}.")
+    was_training = network.training
+    with torch.no_grad():
+        found = tuple(network.eval()(torch.zeros(2, *shape)).shape)
+    network.train(was_training)
+    if found != (2, n_outputs):
+        raise ValueError(
+            f"network({shape}, {n_outputs}) must map rows of that shape to {n_outputs} outputs "
+            f"each; two rows gave outputs of shape {found}."
+        )
+    return network
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ class Run(NamedTuple):
     X: NDArray[np.float32]
     candidates: NDArray[np.bool_]
     seed: int
+    name: str = ""  # as errors call it
 
 
 class Result(NamedTuple):
@@ -80,6 +81,7 @@ class Training:
     ) -> None:
         self.settings, self.device, self.stop, self.progress = settings, device, stop, progress
         self.strategy = settings.strategy()
+        self.names = [run.name for run in runs]
         n, self.n_classes = runs[0].candidates.shape
         self.generators = [torch.Generator().manual_seed(run.seed) for run in runs]
         per_run = self.strategy.networks
@@ -178,9 +180,8 @@ class Training:
         means: NDArray[np.float64] = losses.view(2, len(self.generators), -1).mean(-1).numpy()
         bad = np.flatnonzero(~np.isfinite(means[0]))
         if len(bad):
-            which = f" of run {bad[0]} of the stack" if len(self.generators) > 1 else ""
             raise ValueError(
-                f"the loss{which} is {means[0, bad[0]]} in epoch {epoch + 1}; training has "
+                f"the loss{self.names[bad[0]]} is {means[0, bad[0]]} in epoch {epoch + 1}; training has "
                 "diverged. Scale the features, or use a smaller learning_rate."
             )
         return means
@@ -189,7 +190,7 @@ class Training:
         per_run = self.strategy.networks
         first, last = run * per_run, (run + 1) * per_run
         with torch.no_grad():
-            scores = self.strategy.label_scores(self)[first:last].mean(0)
+            scores = self.strategy.label_scores(self)[first:last].float().mean(0)
         best = scores.masked_fill(~self.candidates[first], -math.inf).argmax(-1)
         return Result(
             self.network.state(first, last),
@@ -345,8 +346,8 @@ def resolve_device(name: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, TypeError, ImportError) as error:
         raise ValueError(f"device {name!r} cannot be used: {error}") from error
     return str(device)
 

@@ -404,6 +404,7 @@ def test_labels_that_are_words_in_one_column_are_in_the_other(tmp_path):
     [
         ("a,b\n1,2\n", "has the columns a, b. Say which"),
         ("a,label\n1,x\n,y\n", "column 'a' has no value in row 1"),
+        ("a,label\nu,x\n,y\n", "column 'a' has no value in row 1"),
         ("a,label\n1,x\n2,\n", "column 'label' has no label in row 1"),
         ("a,candidates\n1,x|y\n2,\n", "column 'candidates'.*empty.*1"),
         ("a,label\n1,x\n2,y,z\n", "not a readable csv file.*Expected 2 columns, got 3"),

@@ -64,7 +64,7 @@ def _refuse_missing(name: str, values: Column, origin: str) -> None:
     if values.dtype.kind == "f":
         missing = np.flatnonzero(~np.isfinite(values))
     else:
-        missing = np.flatnonzero([is_missing(v) or v == "?" for v in values.tolist()])
+        missing = np.flatnonzero([is_missing(v) or v in ("", "?") for v in values.tolist()])
     if len(missing):
         raise ValueError(
             f"{origin}: column {name!r} has no value in row {missing[0]} ({len(missing)} such "

@@ -74,8 +74,8 @@ def _labels(values: NDArray[Any], where: str) -> NDArray[Any]:
     missing = np.flatnonzero([is_missing(v) or v in ("", "?") for v in values.tolist()])
     if len(missing):
         raise ValueError(
-            f"{where} has no label in row {missing[0]} ({len(missing)} such row(s)); leave such "
-            "rows out, or give them candidates only."
+            f"{where} has no label in row {missing[0]} ({len(missing)} such row(s)); "
+            "leave such rows out."
         )
     return values.astype(str) if values.dtype == object else values
 

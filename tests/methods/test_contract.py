@@ -23,10 +23,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:n_neighbors is .* training insta
 
 
 def quick(name):
-    """A method as a test can afford it: networks with few epochs, everything else as it is."""
+    """A method as a test can afford it: small networks, few epochs, everything else as it is."""
     made = method(name)()
-    networks = {"n_epochs": 40, "learning_rate": 0.01} if "n_epochs" in made.get_params() else {}
-    return made.set_params(**networks)
+    small = {"n_epochs": 40, "learning_rate": 0.01, "hidden_layer_sizes": (32,)}
+    return made.set_params(**small if "n_epochs" in made.get_params() else {})
 
 
 @parametrize_with_checks([quick(name) for name in METHODS])

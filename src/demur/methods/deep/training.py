@@ -181,8 +181,8 @@ class Training:
         bad = np.flatnonzero(~np.isfinite(means[0]))
         if len(bad):
             raise ValueError(
-                f"the loss{self.names[bad[0]]} is {means[0, bad[0]]} in epoch {epoch + 1}; training has "
-                "diverged. Scale the features, or use a smaller learning_rate."
+                f"the loss{self.names[bad[0]]} is {means[0, bad[0]]} in epoch {epoch + 1}; "
+                "training has diverged. Scale the features, or use a smaller learning_rate."
             )
         return means
 

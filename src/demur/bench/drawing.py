@@ -144,9 +144,11 @@ def _percent_axes(ax: Any, curves: Sequence[TradeOffCurve]) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     marks = [curve.operating_point[1] for curve in curves]
-    lowest = min([1.0, *(c.accuracy.min() for c in curves), *(m for m in marks if m == m)])
-    bottom = min(0.95, max(0.0, np.floor(20 * lowest) / 20))
-    ax.set(xlim=(-0.02, 1.0), ylim=(bottom - 0.02 * (1 - bottom), 1.0 + 0.03 * (1 - bottom)))
+    shown = np.concatenate([*(curve.accuracy for curve in curves), marks])
+    top = min(1.0, np.ceil(20 * np.nanmax(shown) - 1e-9) / 20)
+    bottom = max(0.0, min(top - 0.05, np.floor(20 * np.nanmin(shown) + 1e-9) / 20))
+    room = 0.03 * (top - bottom)  # so that lines and markers at the edge are seen whole
+    ax.set(xlim=(-0.02, 1.0), ylim=(bottom - room, top + room))
     ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
     ax.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
     for axis in (ax.xaxis, ax.yaxis):

@@ -28,7 +28,8 @@ class Style(NamedTuple):
     marker: str
 
 
-# Five patterns, each once dark and once light, so that ten stay distinct in grey.
+# Five patterns, each once dark and once light, so that ten stay distinct in grey. On a dark page
+# the dark ones are pale instead: there it is they that stand out.
 _DASHES: tuple[tuple[float, ...], ...] = (
     (),
     (4.5, 1.8),
@@ -37,16 +38,16 @@ _DASHES: tuple[tuple[float, ...], ...] = (
     (9.0, 2.5),
 )
 _COLORS = (
-    ("#12355b", "#6ea8e5"),
-    ("#8c1c13", "#f0857b"),
-    ("#14532d", "#5fbf86"),
-    ("#4a1d75", "#b794e6"),
-    ("#4f3a00", "#d3ae4e"),
-    ("#3d8fe0", "#a9cdf5"),
-    ("#ee7733", "#ffc09a"),
-    ("#2ca25f", "#a5e5c0"),
-    ("#c06bd6", "#e3c6f0"),
-    ("#b08d00", "#f2dc8c"),
+    ("#12355b", "#cfe3ff"),
+    ("#8c1c13", "#ffb3ab"),
+    ("#14532d", "#a9e8c0"),
+    ("#4a1d75", "#d9c6ff"),
+    ("#4f3a00", "#f2dc8c"),
+    ("#3d8fe0", "#4f97e6"),
+    ("#ee7733", "#ee8443"),
+    ("#2ca25f", "#33ad6d"),
+    ("#c06bd6", "#c674db"),
+    ("#b08d00", "#b89a1f"),
 )
 _MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", ">")
 

@@ -20,11 +20,11 @@ pl-knn on iris, uniform, seed 1 {} {'n_noise': 2, 'share': 0.5}
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from demur.bench.spec import FIELDS, REAL, Spec
 from demur.methods import METHODS
@@ -189,37 +189,50 @@ _KINDS = {list: "a list", int: "a whole number", float: "a fraction", str: "text
 # ------------------------------------------------------------------------------ filtering
 
 
-def parse_filters(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Filters as they are typed, ``field=value,value``.
+class Filter(NamedTuple):
+    """Which runs to take: those whose field has one of the values, or none of them.
+
+    Attributes
+    ----------
+    field : str
+    values : tuple of str
+    wanted : bool
+    """
+
+    field: str
+    values: tuple[str, ...]
+    wanted: bool = True
+
+
+def parse_filter(text: str) -> Filter:
+    """A filter as it is typed: ``field=value,value``, or ``field!=value,value``.
 
     Examples
     --------
-    >>> from demur.bench.grid import parse_filters
-    >>> parse_filters(["dataset=ecoli,flare", "seed=0"])
-    {'dataset': ['ecoli', 'flare'], 'seed': ['0']}
+    >>> from demur.bench.grid import parse_filter
+    >>> parse_filter("dataset=ecoli,flare")
+    Filter(field='dataset', values=('ecoli', 'flare'), wanted=True)
+    >>> parse_filter("seed!=0").wanted
+    False
     """
-    wanted: dict[str, list[str]] = {}
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not equals or not values:
-            raise ValueError(f"{text!r} is no filter; write field=value or field=value,value.")
-        wanted.setdefault(name.strip(), []).extend(v.strip() for v in values.split(","))
-    return wanted
+    name, equals, values = text.partition("=")
+    if not equals or not values:
+        raise ValueError(f"{text!r} is no filter; write field=value,value or field!=value,value.")
+    field = name.removesuffix("!").strip()
+    return Filter(field, tuple(v.strip() for v in values.split(",")), not name.endswith("!"))
 
 
-def select(specs: Iterable[Spec], only: Mapping[str, Collection[str]]) -> list[Spec]:
-    """The runs whose fields have one of the wanted values."""
-    kept = list(specs)
-    for name, wanted in only.items():
+def select(specs: Iterable[Spec], filters: Iterable[Filter]) -> list[Spec]:
+    """The runs that pass all filters; a value that no run has is an error, as it is a slip."""
+    grid = kept = list(specs)
+    for name, values, wanted in filters:
         if name not in _FILTERS:
             raise ValueError(f"runs cannot be told by {name!r}, but by {', '.join(_FILTERS)}.")
-        there = {str(getattr(spec, name)): None for spec in kept}
-        unknown = [value for value in wanted if value not in there]
+        there = {str(getattr(spec, name)): None for spec in grid}
+        unknown = [value for value in values if value not in there]
         if unknown:
-            raise ValueError(
-                f"no run has the {name} {unknown[0]!r}; there are {', '.join(there) or 'none'}."
-            )
-        kept = [spec for spec in kept if str(getattr(spec, name)) in wanted]
+            raise ValueError(f"no run has the {name} {unknown[0]!r}; there are {', '.join(there)}.")
+        kept = [spec for spec in kept if (str(getattr(spec, name)) in values) == wanted]
     return kept
 
 

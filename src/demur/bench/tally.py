@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from demur.bench.costs import Costs
 from demur.bench.spec import Spec
 
 
@@ -35,6 +36,10 @@ class Tally:
         Why the outcome of a run could not be written, by its run_id.
     damaged : list of Path
         Files that could not be read, whose runs are done anew.
+    put_off : list of Spec
+        Runs that were not begun, as they would have taken longer than there was time.
+    costs : Costs
+        Estimates of seconds.
     """
 
     specs: list[Spec]
@@ -45,21 +50,28 @@ class Tally:
     elsewhere: int = 0
     unrecorded: dict[str, str] = field(default_factory=dict)
     damaged: list[Path] = field(default_factory=list)
+    put_off: list[Spec] = field(default_factory=list)
+    costs: Costs = field(default_factory=Costs)
 
     def __post_init__(self) -> None:
         self._start = time.perf_counter()
         self._lock = threading.Lock()
+        self._begun: dict[str, tuple[float, int]] = {}  # when, and how many together
 
-    def start(self, specs: Iterable[Spec]) -> None:
-        """Runs are given to a worker."""
+    def start(self, specs: Sequence[Spec]) -> None:
+        """Runs are given to a worker, which does them in one go."""
         with self._lock:
+            now = time.perf_counter()
             self.status.update({spec.run_id: "running" for spec in specs})
+            self._begun.update({spec.run_id: (now, len(specs)) for spec in specs})
 
     def finish(self, spec: Spec, status: str, facts: Mapping[str, Any]) -> None:
         """A run is ok, or failed."""
         with self._lock:
             self.status[spec.run_id] = status
             self.facts[spec.run_id] = facts
+            if status == "ok":
+                self.costs.learn(spec, seconds_of(facts))
 
     def lose(self, spec: Spec, why: str) -> None:
         """The outcome of a run could not be written."""
@@ -90,31 +102,37 @@ class Tally:
         """Seconds since the count began."""
         return time.perf_counter() - self._start
 
-    def seconds(self, spec: Spec) -> float | None:
-        """Seconds of work for a finished run."""
-        facts = self.facts.get(spec.run_id)
-        if facts is None or self.status.get(spec.run_id) != "ok":
-            return None
-        return sum(float(facts.get(f"seconds_{k}") or 0) for k in ("prepare", "fit", "predict"))
-
-    def seconds_left(self) -> float | None:
-        """An estimate, from the mean of finished runs of the same method and dataset.
-
-        Where there are none it is the mean of the method's, then of all.
-        """
+    def seconds(self, specs: Iterable[Spec]) -> float:
+        """Seconds of work that the finished among some runs took."""
         with self._lock:
-            keys = (lambda s: (s.method, s.dataset), lambda s: s.method, lambda s: None)
-            sums: dict[Any, list[float]] = {}
-            for spec in self.specs:
-                taken = self.seconds(spec)
-                if taken is not None:
-                    for key in keys:
-                        sums.setdefault(key(spec), []).append(taken)
-            if not sums:
-                return None
-            left = 0.0
-            for spec in self.specs:
-                if self.status.get(spec.run_id, "waiting") in ("waiting", "running"):
-                    taken_by = next(sums[k] for key in keys if (k := key(spec)) in sums)
-                    left += sum(taken_by) / len(taken_by)
-            return left / self.jobs
+            facts = [self.facts.get(spec.run_id, {}) for spec in specs]
+        return sum(map(seconds_of, facts))
+
+    def estimate(self, specs: Iterable[Spec]) -> float:
+        """Seconds of work in some runs, for one worker."""
+        with self._lock:
+            return sum(self.costs.seconds(spec) for spec in specs)
+
+    def seconds_left(self) -> float:
+        """An estimate of the seconds until nothing waits any more."""
+        with self._lock:
+            put_off = {spec.run_id for spec in self.put_off}
+            left = sum(
+                self._left(spec)
+                for spec in self.specs
+                if self.status.get(spec.run_id, "waiting") in ("waiting", "running")
+                and spec.run_id not in put_off
+            )
+        return left / self.jobs
+
+    def _left(self, spec: Spec) -> float:
+        expected = self.costs.seconds(spec)
+        if self.status.get(spec.run_id) != "running":
+            return expected
+        begun, together = self._begun[spec.run_id]
+        return max(0.0, expected - (time.perf_counter() - begun) / together)
+
+
+def seconds_of(facts: Mapping[str, Any]) -> float:
+    """Seconds of work for a finished run."""
+    return sum(float(facts.get(f"seconds_{step}") or 0) for step in ("prepare", "fit", "predict"))

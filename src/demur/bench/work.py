@@ -29,6 +29,8 @@ from demur.methods.deep import DeepClassifier, fit_stack
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", "torch")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _TRACEBACK = 4000  # characters of its end are kept
+# What the place is to blame for and not the run, which may well succeed another time.
+_OF_THE_PLACE = (OSError, ImportError, MemoryError)
 
 
 class Outcome(NamedTuple):
@@ -148,24 +150,24 @@ def _fit(job: _Job) -> None:
 
 
 def _judge(job: _Job) -> None:
-    prepared = _of(job)
-    job.facts |= {
-        "n_train": len(prepared.X_train),
-        "n_test": len(prepared.X_test),
-        "n_features": prepared.X_train.shape[1],
-        "n_classes": len(prepared.classes),
-        "labels": [str(label) for label in prepared.classes],
-        "mean_candidates": float(prepared.sets.sizes.mean()),
-        "threshold": float(job.model.accept_threshold_),
-        "device": str(getattr(job.model, "device_", "cpu")),
-    }
+    prepared, model = _of(job), job.model
     with job.step("predict"):
-        top, proba, accept = job.model.judge(prepared.X_test)
-        predicted = job.model.classes_[top]
+        top, proba, accept = model.judge(prepared.X_test)
+        predicted = model.classes_[top]
         job.judged = Judged(prepared.test, prepared.y_test, predicted, accept, proba.max(axis=1))
         for name, scores in zip(Judged._fields[3:], job.judged[3:], strict=True):
             if not np.isfinite(scores).all():
                 raise ValueError(f"{name} is not finite for {(~np.isfinite(scores)).sum()} rows.")
+        job.facts |= {
+            "n_train": len(prepared.X_train),
+            "n_test": len(prepared.X_test),
+            "n_features": prepared.X_train.shape[1],
+            "n_classes": len(prepared.classes),
+            "labels": [str(label) for label in prepared.classes],
+            "mean_candidates": float(prepared.sets.sizes.mean()),
+            "threshold": float(model.accept_threshold_),
+            "device": str(getattr(model, "device_", "cpu")),
+        }
 
 
 def _of(job: _Job) -> Prepared:
@@ -183,6 +185,7 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {
         "error": f"{type(error).__name__}: {message}" if message else type(error).__name__,
         "traceback": text[-_TRACEBACK:],
+        **({"retry": True} if isinstance(error, _OF_THE_PLACE) else {}),
     }
 
 

@@ -198,13 +198,12 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError("not the arrays of a fitted model: there are no two classes.")
         if not isinstance(width, int) or width < 1:
             raise ValueError("not the arrays of a fitted model: it has no number of features.")
-        before = dict(vars(self))
-        vars(self).update(learned)
+        before = dict(self.__dict__)
+        self.__dict__.update(learned)
         try:
             self._restored()
         except (AttributeError, TypeError, ValueError) as error:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__ = before
             if isinstance(error, ValueError):
                 raise
             raise ValueError(

@@ -16,7 +16,12 @@ except ImportError:
     sys.exit('the command line needs typer and rich; install them with `pip install "demur[cli]"`.')
 
 from demur.cli import bench, data
+from demur.cli.audit import audit
 from demur.cli.demo import demo
+from demur.cli.evaluate import evaluate
+from demur.cli.explain import explain
+from demur.cli.fit import fit
+from demur.cli.predict import predict
 
 app = typer.Typer(
     add_completion=False,
@@ -25,6 +30,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+for command in (audit, fit, predict, explain, evaluate):
+    app.command()(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,160 @@
+"""Writing: whole files or none, in the form that was asked for."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from demur.files.columns import is_text
+from demur.files.errors import BadRow, DataError, UsageError
+
+FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl"}
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name once it is whole; ``-`` is standard output."""
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}.") from None
+    try:
+        with os.fdopen(handle, "wb") as out:
+            yield out
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)  # else only the owner could read it
+        try:
+            os.replace(temporary, target)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {error.strerror}.") from None
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def format_of(path: str | Path, asked: str | None) -> str:
+    """csv, parquet or jsonl: as asked for, else as the ending of the file says."""
+    if asked is not None:
+        if asked not in FORMATS.values():
+            raise UsageError(f"--format is csv, parquet or jsonl; got {asked!r}.")
+        return asked
+    if str(path) == "-":
+        return "csv"
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise UsageError(f"{path}: which format? End it in .csv, .parquet or .jsonl, or --format.")
+    return FORMATS[ending]
+
+
+class TableWriter(Protocol):
+    """Takes a table a piece at a time."""
+
+    def write(self, table: pa.Table) -> None:
+        """Write some rows."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class _Csv:
+    """CSV has no lists: their members are separated by a bar, as `--candidates` reads them."""
+
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        self.out = out
+        self.nested = [i for i, kind in enumerate(schema.types) if pa.types.is_nested(kind)]
+        lines: Any = _Lines(out)
+        csv.writer(lines, lineterminator="\n").writerow(schema.names)
+
+    def write(self, table: pa.Table) -> None:
+        for i in self.nested:
+            values = [_joined(value) for value in table[i].to_pylist()]
+            table = table.set_column(i, table.column_names[i], pa.array(values, pa.string()))
+        # Arrow quotes all text or none; most tables need no quotes.
+        style = "needed" if any(map(_needs_quotes, table.columns)) else "none"
+        options = pcsv.WriteOptions(include_header=False, quoting_style=style)
+        pcsv.write_csv(table, self.out, options)
+
+    def close(self) -> None:
+        self.out.flush()
+
+
+def _needs_quotes(column: Any) -> bool:
+    if not is_text(column):
+        return False
+    found = pc.match_substring_regex(column.cast(pa.string()), '[",\r\n]')
+    return bool(pc.any(found).as_py())
+
+
+def _joined(value: Any) -> str | None:
+    return "|".join(map(str, value)) if isinstance(value, list) else value and str(value)
+
+
+class _Parquet:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        self.writer = pq.ParquetWriter(out, schema)
+
+    def write(self, table: pa.Table) -> None:
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class _JsonLines:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        self.out = out
+
+    def write(self, table: pa.Table) -> None:
+        lines = [json.dumps(row, ensure_ascii=False, default=str) for row in table.to_pylist()]
+        self.out.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        self.out.flush()
+
+
+def write_bad_rows(path: str | Path, rows: Iterable[BadRow], unit: str) -> None:
+    """Bad rows with their places and reasons, as CSV."""
+    with atomic(path) as out:
+        lines: Any = _Lines(out)
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow([unit, "reason", "text"])
+        writer.writerows(rows)
+
+
+class _Lines:
+    def __init__(self, out: IO[bytes]) -> None:
+        self.out = out
+
+    def write(self, text: str) -> None:
+        self.out.write(text.encode("utf-8", "backslashreplace"))
+
+
+_WRITERS: dict[str, Any] = {"csv": _Csv, "parquet": _Parquet, "jsonl": _JsonLines}
+
+
+@contextmanager
+def table_writer(path: str | Path, form: str, schema: pa.Schema) -> Iterator[TableWriter]:
+    """A table that appears under its name once it is whole."""
+    with atomic(path) as out:
+        writer: TableWriter = _WRITERS[form](out, schema)
+        yield writer
+        writer.close()

@@ -125,7 +125,7 @@ def test_what_cannot_be_searched_is_refused():
         NeighborIndex(X, metric="cosine")
     with pytest.raises(ValueError, match="algorithm must be one of .* got 'annoy'"):
         NeighborIndex(X, algorithm="annoy")
-    with pytest.raises(ValueError, match="n_neighbors must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number, 1 or more; got 0"):
         build_index(X, 0)
     with pytest.raises(ValueError, match="whole number; got 2.5"):
         build_index(X, 2.5)

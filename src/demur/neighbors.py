@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from demur._kernels import in_ranges, kernel
+from demur._parameters import check_whole
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -42,10 +43,7 @@ def build_index(
     X: Floats, n_neighbors: int, *, metric: str = "euclidean", algorithm: str = "auto"
 ) -> NeighborIndex:
     """Index for a method's training points, once its number of neighbours is checked."""
-    if not isinstance(n_neighbors, (int, np.integer)) or isinstance(n_neighbors, bool):
-        raise ValueError(f"n_neighbors must be a whole number; got {n_neighbors!r}.")
-    if n_neighbors < 1:
-        raise ValueError(f"n_neighbors must be at least 1; got {n_neighbors}.")
+    check_whole("n_neighbors", n_neighbors, 1)
     if len(X) < n_neighbors + 1:
         warnings.warn(
             f"n_neighbors is {n_neighbors}, but there are only {len(X)} training instances; "

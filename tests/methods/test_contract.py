@@ -1,6 +1,7 @@
 """What every registered method must do; a new method is tested by being registered."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -256,6 +257,17 @@ def test_candidates_that_are_no_candidates(model, data):
     refuse(model, X, X[:, 0], "Unknown label type")
     with pytest.raises(ValueError, match="no class|not a class|do not match classes"):
         CandidateSets(pd.DataFrame(S, columns=["x", "y", "z"]), classes=["x", "y", "w"])
+
+
+@pytest.mark.parametrize("value", ["many", np.nan, (1, 2), {}])
+def test_a_parameter_of_the_wrong_kind_is_named(model, data, value):
+    X, S, new, _ = data
+    free = {"random_state", "n_jobs", "verbose", "network", "image_shape"}
+    for name in set(model.get_params()) - free:
+        if name == "hidden_layer_sizes" and value == (1, 2):
+            continue  # which is what it wants
+        with pytest.raises(ValueError, match=f"{name} .*({re.escape(repr(value))}|cannot be used)"):
+            clone(model).set_params(**{name: value}).fit(X, S).predict(new)
 
 
 def test_asking_before_fitting(model, data):

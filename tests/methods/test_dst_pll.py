@@ -221,13 +221,13 @@ def test_explains_data_frames_and_one_instance_only(rng):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be at least 1; got 0"),
-        ({"n_neighbors": -3}, "n_neighbors must be at least 1; got -3"),
-        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number; got 2.5"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number, 1 or more; got 0"),
+        ({"n_neighbors": -3}, "n_neighbors must be a whole number, 1 or more; got -3"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number, 1 or more; got 2.5"),
         ({"n_neighbors": 65}, "n_neighbors must be at most 64, .* got 65"),
         ({"alpha": 0}, "alpha must lie between 0 and 1, both excluded; got 0"),
         ({"alpha": 1.0}, "alpha must lie between 0 and 1, both excluded; got 1.0"),
-        ({"alpha": np.nan}, "alpha must lie between 0 and 1"),
+        ({"alpha": np.nan}, "alpha must be a number; got nan"),
         ({"metric": "cosine"}, "metric must be one of .* got 'cosine'"),
         ({"algorithm": "magic"}, "algorithm must be one of .* got 'magic'"),
         ({"n_jobs": 0}, "n_jobs is 0"),

@@ -137,10 +137,10 @@ def test_number_of_threads_changes_no_bit(rng):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be at least 1; got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number, 1 or more; got 0"),
         ({"alpha": 1.0}, "alpha must be at least 0 and less than 1; got 1.0"),
-        ({"alpha": np.nan}, "alpha must be at least 0 and less than 1; got nan"),
-        ({"n_iterations": -1}, "n_iterations must be at least 0; got -1"),
+        ({"alpha": np.nan}, "alpha must be a number; got nan"),
+        ({"n_iterations": -1}, "n_iterations must be a whole number, 0 or more; got -1"),
     ],
 )
 def test_bad_parameters(rng, parameters, message):

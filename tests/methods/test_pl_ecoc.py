@@ -156,11 +156,11 @@ def test_machines_that_do_not_converge(rng, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_codes": 0}, "n_codes must be at least 1, or None; got 0"),
+        ({"n_codes": 0}, "n_codes must be a whole number, 1 or more; got 0"),
         ({"min_share": 1.5}, "min_share must be between 0 and 1; got 1.5"),
         ({"decoding": "vote"}, r"decoding must be one of \('agreement', 'loss'\); got 'vote'"),
         ({"C": 0}, "C must be over 0; got 0"),
-        ({"max_draws": 0}, "max_draws must be at least 1; got 0"),
+        ({"max_draws": 0}, "max_draws must be a whole number, 1 or more; got 0"),
     ],
 )
 def test_bad_parameters(rng, parameters, message):

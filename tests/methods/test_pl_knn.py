@@ -46,6 +46,6 @@ def test_training_labels_are_the_most_voted_candidates():
 
 def test_bad_neighbours(rng):
     X, y = rng.normal(size=(80, 2)), rng.integers(3, size=80)
-    with pytest.raises(ValueError, match="n_neighbors must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number, 1 or more; got 0"):
         PlKnn(n_neighbors=0).fit(X, y)
     assert PlKnn(n_neighbors=70).fit(X, y).predict(X).shape == (80,)

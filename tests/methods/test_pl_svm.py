@@ -101,8 +101,8 @@ def test_seeds(data):
     ("parameters", "message"),
     [
         ({"regularization": 0}, "regularization must be over 0; got 0"),
-        ({"regularization": np.nan}, "regularization must be over 0; got nan"),
-        ({"n_steps": 0}, "n_steps must be at least 1, or None; got 0"),
+        ({"regularization": np.nan}, "regularization must be a number; got nan"),
+        ({"n_steps": 0}, "n_steps must be a whole number, 1 or more; got 0"),
     ],
 )
 def test_bad_parameters(data, parameters, message):

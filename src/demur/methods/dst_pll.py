@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from demur._parameters import check_number, check_whole
 from demur.base import Judgement, PartialLabelClassifier, check_features
 from demur.candidates import CandidateSets, unpack
 from demur.evidence.combine import MAX_NEIGHBORS, Evidence, combine, focal_sets
@@ -116,8 +117,10 @@ class DstPll(PartialLabelClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: NDArray[np.float64], sets: CandidateSets) -> None:
+        check_number("alpha", self.alpha)
         if not 0 < self.alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1, both excluded; got {self.alpha}.")
+        check_whole("n_neighbors", self.n_neighbors, 1)
         if self.n_neighbors > MAX_NEIGHBORS:
             raise ValueError(
                 f"n_neighbors must be at most {MAX_NEIGHBORS}, beyond which masses are too "

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from demur._kernels import in_ranges, kernel
+from demur._parameters import check_number, check_whole
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
 from demur.neighbors import build_index
@@ -95,10 +96,10 @@ class Ipal(PartialLabelClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Floats, sets: CandidateSets) -> None:
+        check_number("alpha", self.alpha)
+        check_whole("n_iterations", self.n_iterations, 0)
         if not 0 <= self.alpha < 1:
             raise ValueError(f"alpha must be at least 0 and less than 1; got {self.alpha}.")
-        if self.n_iterations < 0:
-            raise ValueError(f"n_iterations must be at least 0; got {self.n_iterations}.")
         self._index = build_index(X, self.n_neighbors)
         _, neighbors = self._index.query_self(self.n_neighbors, n_jobs=self.n_jobs)
         weights = _reconstruct(X, X, neighbors, self.n_jobs)

@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
 from demur._kernels import in_ranges, kernel
+from demur._parameters import check_number, check_whole
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import WORD_BITS, CandidateSets, unpack
 from demur.state import check_array, check_columns
@@ -116,16 +117,17 @@ class PlEcoc(PartialLabelClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Floats, sets: CandidateSets) -> None:
-        if self.n_codes is not None and self.n_codes < 1:
-            raise ValueError(f"n_codes must be at least 1, or None; got {self.n_codes}.")
+        if self.n_codes is not None:
+            check_whole("n_codes", self.n_codes, 1)
+        check_whole("max_draws", self.max_draws, 1)
+        check_number("min_share", self.min_share)
+        check_number("C", self.C)
         if not 0 <= self.min_share <= 1:
             raise ValueError(f"min_share must be between 0 and 1; got {self.min_share}.")
         if self.decoding not in DECODINGS:
             raise ValueError(f"decoding must be one of {DECODINGS}; got {self.decoding!r}.")
         if not self.C > 0:
             raise ValueError(f"C must be over 0; got {self.C}.")
-        if self.max_draws < 1:
-            raise ValueError(f"max_draws must be at least 1; got {self.max_draws}.")
         words = self._choose_codes(sets)
         self.codes_ = unpack(words, sets.n_classes)
         candidates = sets.to_indicator()

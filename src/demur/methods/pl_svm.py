@@ -10,6 +10,7 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from demur._kernels import kernel
+from demur._parameters import check_number, check_whole
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
 from demur.state import check_array, check_columns
@@ -89,10 +90,11 @@ class PlSvm(PartialLabelClassifier):
         self.random_state = random_state
 
     def _fit(self, X: NDArray[np.float64], sets: CandidateSets) -> None:
-        if not 0 < self.regularization < np.inf:
+        check_number("regularization", self.regularization)
+        if not self.regularization > 0:
             raise ValueError(f"regularization must be over 0; got {self.regularization}.")
-        if self.n_steps is not None and self.n_steps < 1:
-            raise ValueError(f"n_steps must be at least 1, or None; got {self.n_steps}.")
+        if self.n_steps is not None:
+            check_whole("n_steps", self.n_steps, 1)
         largest = float(np.abs(X).max())
         if largest > LARGEST_STEP * min(1.0, self.regularization):
             raise ValueError(

@@ -179,7 +179,7 @@ def test_importing_the_methods_does_not_import_torch():
         (Cc, {"n_epochs": 2.0}, "n_epochs must be a whole number"),
         (Cc, {"batch_size": 1}, "batch_size must be a whole number, 2 or more; got 1"),
         (Cc, {"patience": True}, "patience must be a whole number"),
-        (Cc, {"learning_rate": -1}, "learning_rate must be a number, 0 or more; got -1"),
+        (Cc, {"learning_rate": -1}, "learning_rate must be 0 or more; got -1"),
         (Cc, {"learning_rate": np.nan}, "learning_rate must be a number"),
         (Cc, {"hidden_layer_sizes": (3, 0)}, r"hidden_layer_sizes .* got \(3, 0\)"),
         (Cc, {"device": "no such device"}, "device 'no such device' cannot be used"),

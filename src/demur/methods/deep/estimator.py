@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from demur._parameters import check_number, check_whole
 from demur.base import Judgement, PartialLabelClassifier
 from demur.candidates import CandidateSets
 from demur.state import check_columns
@@ -216,15 +217,16 @@ class DeepClassifier(PartialLabelClassifier):
             value = getattr(self, name)
             if value is None and name in ("batch_size", "patience"):
                 continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}.")
+            check_whole(name, value, least)
         for name in self.numbers:
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-                raise ValueError(f"{name} must be a number, 0 or more; got {value!r}.")
-        sizes = tuple(self.hidden_layer_sizes)
+            check_number(name, value)
+            if value < 0:
+                raise ValueError(f"{name} must be 0 or more; got {value!r}.")
+        given = self.hidden_layer_sizes
+        sizes = tuple(given) if isinstance(given, Iterable) else (given,)
         if not all(isinstance(size, Integral) and size > 0 for size in sizes):
-            raise ValueError(f"hidden_layer_sizes must be whole numbers over 0; got {sizes!r}.")
+            raise ValueError(f"hidden_layer_sizes must be whole numbers over 0; got {given!r}.")
 
     def _as_rows(self, X: Any, expected: tuple[int, ...] | None) -> Any:
         """Images as flat rows; tables as they are."""

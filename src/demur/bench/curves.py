@@ -46,8 +46,8 @@ class TradeOffCurve:
         Share rejected, from 0 on in even steps.
     accuracy : ndarray of shape (n_points,)
         Accuracy of the others: for each run, the errors that are to be expected when exactly
-        this share is rejected and instances of one score go in random order. Its mean over all
-        shares is 1 - AURC.
+        this share is rejected and instances of one score go in random order. Of n instances, its
+        mean over the shares 0, 1/n, ..., (n-1)/n is 1 - AURC.
     operating_point : tuple of two floats
         Share rejected and accuracy of the accepted at the method's own threshold, each a mean
         over the runs; the accuracy over those that accept any, NaN where none does. Both are

@@ -61,9 +61,11 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _plain(text: object) -> str:
-    """A name as it is: dollars start no formula."""
-    return str(text).replace("$", r"\$")
+def _name(text: object, length: int = 24) -> str:
+    """A name as it is, dollars start no formula; one that is too long ends in dots."""
+    told = str(text)
+    told = told if len(told) <= length else f"{told[: length - 1]}…"
+    return told.replace("$", r"\$")
 
 
 # ------------------------------------------------------------------------ trade-off curves
@@ -74,7 +76,7 @@ def trade_off_figure(curves: Sequence[TradeOffCurve], title: str) -> Any:
     figure = _figure(5.8, 3.6)
     ax = figure.subplots()
     _trade_off(ax, curves)
-    ax.set_title(_plain(title), loc="left")
+    ax.set_title(_name(title, 64), loc="left")
     ax.set(xlabel="Rejected predictions", ylabel="Accuracy of the accepted")
     figure.legend(
         handles=_methods_legend(in_order(c.method for c in curves)),
@@ -99,7 +101,7 @@ def trade_off_page(settings: Sequence[Sequence[TradeOffCurve]], titles: Sequence
         ax.remove()
     for ax, curves, title in zip(axes.flat, settings, titles, strict=False):
         _trade_off(ax, curves, small=True)
-        ax.set_title(_shortened(title, 42), loc="left", fontsize=8)
+        ax.set_title(_name(title, 42), loc="left", fontsize=8)
     figure.supxlabel("Rejected predictions", fontsize=8.5)
     figure.supylabel("Accuracy of the accepted", fontsize=8.5)
     figure.legend(
@@ -173,7 +175,7 @@ def _methods_legend(methods: Sequence[str]) -> list[Any]:
             markersize=_marker_size(style.marker),
             markeredgecolor="white",
             markeredgewidth=0.7,
-            label=_plain(name),
+            label=_name(name),
         )
         for name, style in styles_of(methods).items()
     ]
@@ -204,7 +206,7 @@ def ranks_figure(methods: Sequence[str], ranks: Ranks, title: str) -> Any:
     margin = 0.36 * (high - low)
     ax.set(xlim=(low - margin, high + margin), ylim=(depth, -above))
     ax.axis("off")
-    ax.set_title(_plain(title), loc="left")
+    ax.set_title(_name(title, 64), loc="left")
     ax.plot([low, high], [0, 0], color="0.25", linewidth=0.9)
     for rank in range(1, n + 1):
         ax.plot([rank, rank], [0, -0.12], color="0.25", linewidth=0.9)
@@ -231,7 +233,7 @@ def ranks_figure(methods: Sequence[str], ranks: Ranks, title: str) -> Any:
             markeredgewidth=0.7,
             zorder=3,
         )
-        told = [_plain(methods[column]), f"{x:.2f}"]
+        told = [_name(methods[column]), f"{x:.2f}"]
         ax.text(
             end + (-0.02 if left else 0.02) * (high - low),
             y,
@@ -302,7 +304,7 @@ def _band(ax: Any, ks: NDArray[np.int64], values: NDArray[np.float64], nth: int,
         markersize=5,
         markeredgecolor="white",
         markeredgewidth=0.6,
-        label=_plain(name),
+        label=_name(name),
     )
     return line
 
@@ -333,11 +335,11 @@ def neighbor_candidates_figure(found: NeighborCandidates, title: str, n_neighbor
     figure = _figure(side + 0.9, side)
     ax = figure.subplots()
     image = ax.imshow(found.shares, cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
-    ax.set_title(_plain(title), loc="left")
+    ax.set_title(_name(title, 64), loc="left")
     ax.set(xlabel=f"Candidates of the {n_neighbors} neighbours", ylabel="True class")
     ax.spines[:].set_visible(True)
     if n <= _MOST_NAMED:
-        names = [_shortened(label) for label in found.classes.tolist()]
+        names = [_name(label, 18) for label in found.classes.tolist()]
         wide = max(map(len, names)) > 2
         ax.set_xticks(range(n), names, rotation=90 if wide else 0, fontsize=7)
         ax.set_yticks(range(n), names, fontsize=7)
@@ -345,11 +347,6 @@ def neighbor_candidates_figure(found: NeighborCandidates, title: str, n_neighbor
     bar.set_label("Share of the neighbours")
     bar.outline.set_linewidth(0.5)
     return figure
-
-
-def _shortened(label: object, length: int = 18) -> str:
-    text = str(label)
-    return _plain(text if len(text) <= length else f"{text[: length - 1]}…")
 
 
 # --------------------------------------------------------------------------------- theory

@@ -190,7 +190,7 @@ class Table:
                 mean, *rest = self._parts(method, column)
                 if self._is_best(method, column):
                     mean = f"**{mean}**"
-                row.append(" ".join(part for part in (mean, *(r.strip() for r in rest)) if part))
+                row.append(" ".join(" ".join((mean, *rest)).split()))
             rows.append(row)
         cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
         rule = ["---", *["---:"] * len(self.columns)]
@@ -205,10 +205,10 @@ class Table:
         for method in self.methods:
             row = [_escaped(method)]
             for column in self.columns:
-                mean, *rest = (_escaped(part.strip()) for part in self._parts(method, column))
+                mean, *rest = map(_escaped, self._parts(method, column))
                 if self._is_best(method, column):
                     mean = rf"\textbf{{{mean}}}"
-                row.append(" ".join(part for part in (mean, *rest) if part))
+                row.append(" ".join(" ".join((mean, *rest)).split()))
             rows.append(" & ".join(row))
         head = self._latex_groups()
         notes = [rf"\par {_escaped(note)}" for note in self.notes]

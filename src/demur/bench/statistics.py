@@ -16,7 +16,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 Better = Literal["higher", "lower"]
 
 _RESAMPLES_AT_ONCE = 1000  # bounds the memory of the bootstrap, whatever is asked for
-_DIGITS = 12  # means that differ only by rounding errors share a rank
+_DIGITS = 12  # what differs only by rounding errors is equal
 
 
 def _matrix(values: ArrayLike) -> NDArray[np.float64]:
@@ -48,14 +48,15 @@ def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
     >>> round(paired_p_value([1, 2, 3, 4], [0, 2, 2, 2]), 4)
     0.0917
     """
-    differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    exact = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    differences = exact.round(_DIGITS)
     n = len(differences)
     if n < 2:
         return float("nan")
-    mean, spread = differences.mean(), differences.std(ddof=1)
-    if spread == 0.0:
-        return float(mean == 0.0)
-    return float(2.0 * stdtr(n - 1, -abs(mean) / (spread / np.sqrt(n))))
+    if (differences == differences[0]).all():
+        return float(differences[0] == 0.0)
+    error = differences.std(ddof=1) / np.sqrt(n)
+    return float(2.0 * stdtr(n - 1, -abs(differences.mean()) / error))
 
 
 class Comparison(NamedTuple):

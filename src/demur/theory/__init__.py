@@ -17,12 +17,8 @@ and exclusion, and `simulate_masses`. `check_assumption` looks at data.
 
 from demur.theory.assumption import CONFUSED, PAPER, TRUE, Assumption
 from demur.theory.closed_form import expected_masses, nested_sums
-from demur.theory.in_data import (
-    AssumptionReport,
-    Neighborhoods,
-    check_assumption,
-    check_neighborhoods,
-)
+from demur.theory.in_data import check_assumption, check_neighborhoods
+from demur.theory.report import AssumptionReport, Neighborhoods
 from demur.theory.simulation import (
     ExpectedMassCurve,
     SimulatedMasses,

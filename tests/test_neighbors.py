@@ -127,9 +127,9 @@ def test_what_cannot_be_searched_is_refused():
         NeighborIndex(X, algorithm="annoy")
     with pytest.raises(ValueError, match="n_neighbors must be a whole number, 1 or more; got 0"):
         build_index(X, 0)
-    with pytest.raises(ValueError, match="whole number; got 2.5"):
+    with pytest.raises(ValueError, match="whole number, 1 or more; got 2.5"):
         build_index(X, 2.5)
-    with pytest.raises(ValueError, match="whole number; got True"):
+    with pytest.raises(ValueError, match="whole number, 1 or more; got True"):
         build_index(X, True)
     with pytest.raises(ValueError, match="n_jobs is 0"):
         NeighborIndex(X).query(X, 3, n_jobs=0)

@@ -259,7 +259,7 @@ def test_candidates_that_are_no_candidates(model, data):
         CandidateSets(pd.DataFrame(S, columns=["x", "y", "z"]), classes=["x", "y", "w"])
 
 
-@pytest.mark.parametrize("value", ["many", np.nan, (1, 2), {}])
+@pytest.mark.parametrize("value", ["many", np.nan, (1, 2), {"a": 1}])
 def test_a_parameter_of_the_wrong_kind_is_named(model, data, value):
     X, S, new, _ = data
     free = {"random_state", "n_jobs", "verbose", "network", "image_shape"}

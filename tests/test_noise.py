@@ -471,7 +471,7 @@ def test_the_network_of_the_published_experiments():
 def test_the_network_against_torch_by_hand():
     """Ten epochs of one batch: no order of rows, so the weights follow from the start alone."""
     torch = pytest.importorskip("torch")
-    from demur.noise import _network_proba
+    from demur.noise.network import network_proba
 
     X, y = blobs(n=40)
     seed = 123
@@ -507,7 +507,7 @@ def test_the_network_against_torch_by_hand():
             for parameter, slope in zip(parameters, slopes, strict=True):
                 parameter -= 0.001 * slope
     expected = softmax(False).detach().numpy()
-    got = _network_proba(X, y, 4, seed)
+    got = network_proba(X, y, 4, seed)
     np.testing.assert_allclose(got, expected, rtol=1e-4)
     assert np.ptp(expected, axis=0).max() > 0.01  # not all rows alike
 

@@ -4,6 +4,7 @@ import http.server
 import os
 import threading
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -380,6 +381,20 @@ def test_a_parquet_file_with_lists_of_candidates(tmp_path):
     assert data.candidates.to_lists() == [[1, 3], [1]]
     assert load(path, candidates="votes").feature_names == ("f", "truth")
     assert load(path, candidates="votes").y is None
+
+
+def test_kinds_of_parquet_columns(tmp_path):
+    table = {
+        "kind": pa.array(["b", "a", "b"]).dictionary_encode(),
+        "price": pa.array([Decimal("1.5"), Decimal("2.25"), Decimal(3)]),
+        "new": [True, False, True],
+        "label": pa.array(["x", "y", "x"]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(table), tmp_path / "x.parquet")
+    data = load(tmp_path / "x.parquet")
+    assert data.feature_names == ("kind=a", "kind=b", "price", "new")
+    assert data.X.tolist() == [[0, 1, 1.5, 1], [1, 0, 2.25, 0], [0, 1, 3, 1]]
+    assert data.y.tolist() == ["x", "y", "x"]
 
 
 def test_arff_and_matlab_files_of_ones_own(tmp_path):

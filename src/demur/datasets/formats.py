@@ -67,7 +67,7 @@ def _pyarrow(module: str) -> Any:
 
 def _of_arrow(path: Path, read: Callable[[Path], Any]) -> Table:
     """An Arrow table's columns; None where a value that is not a number is missing."""
-    from pyarrow import ArrowException
+    from pyarrow import ArrowException, float64, types
 
     try:
         table = read(path)
@@ -76,7 +76,10 @@ def _of_arrow(path: Path, read: Callable[[Path], Any]) -> Table:
     twice = {name for name in table.column_names if table.column_names.count(name) > 1}
     if twice:
         raise ValueError(f"{path} has more than one column {min(twice)!r}.")
-    columns = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        plain = column.cast(float64()) if types.is_decimal(column.type) else column
+        columns[name] = np.asarray(plain.to_numpy())
     return Table(columns, table.num_rows)
 
 

@@ -7,8 +7,8 @@ from demur.bench.spec import Spec
 from demur.bench.store import write_run
 
 # What a name in a file may hold; nothing of it may run, or leave the folder, where it is shown.
-EVIL = "<script>window.hacked=1</script>&\"'"
-EVIL_ERROR = "ValueError: </script><img src=x onerror=window.hacked=1>"
+EVIL = "<img src=x onerror=hacked=1></script>&\"'"
+EVIL_ERROR = "ValueError: </pre><script>hacked=1</script>"
 METHODS = ("dst-pll", "pl-knn", "cc")
 SETTINGS = (("toy", "uniform"), ("toy", "class-dependent"), (EVIL, "real"))
 N_CLASSES = 3

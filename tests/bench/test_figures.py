@@ -220,7 +220,7 @@ def test_every_setting_and_ranking_has_its_files(drawn, folder):
     stems = {
         "trade-off-toy-uniform",
         "trade-off-toy-class-dependent",
-        "trade-off-script-window.hacked-1-script-real",
+        "trade-off-img-src-x-onerror-hacked-1-script-real",
         "trade-offs-page-1",
         "ranks-accuracy",
         "ranks-aurc",
@@ -296,7 +296,7 @@ def test_sets_with_their_own_candidates(folder, tmp_path, monkeypatch, rng):
     assert asked == [(EVIL, "all", str(folder / "data"))]  # no other set has noise "real"
     assert {path.name for path in done.files} == {
         "k-sensitivity.png",
-        "neighbors-script-window.hacked-1-script.png",
+        "neighbors-img-src-x-onerror-hacked-1-script.png",
     }
     assert not done.left_out
 

@@ -142,7 +142,7 @@ def stack(epochs: int, repeats: int) -> None:
 
 def memory() -> None:
     """What VALEN's graph holds: the list of links, and the distances while they are searched."""
-    sizes, width, k = [4_000, 8_000, 16_000, 32_000], 300, 3
+    sizes, width, k = [2_000, 4_000, 8_000, 16_000], 300, 3
     held, peaks = [], []
     for n in sizes:
         features = torch.randn(n, width, generator=torch.Generator().manual_seed(0))

@@ -221,7 +221,7 @@ def _kept(
 
 def _read(path: Path) -> dict[str, NDArray[Any]] | None:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         return None

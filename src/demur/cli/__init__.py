@@ -53,5 +53,18 @@ def root(
 
 
 def main() -> None:
-    """Entry point of the command `demur`."""
-    app()
+    """Entry point of the command `demur`: wrong usage is told in one line, exit code 2."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except typer.Abort:
+        sys.exit(130)
+    except Exception as error:
+        # typer's errors have no public name in common.
+        told = getattr(error, "format_message", str)()
+        if not hasattr(error, "exit_code") or "\n" in told:
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "demur"
+        if told:  # else the help was asked for, and given
+            typer.echo(f"{command}: {told} (see {command} --help)", err=True)
+        sys.exit(error.exit_code)

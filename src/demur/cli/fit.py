@@ -74,7 +74,7 @@ def fit(
         typer.Option(metavar="MODEL", help="Add the answers in TABLE to this model instead."),
     ] = None,
     answer: Annotated[
-        str | None, typer.Option(help="With --update: the column of answers [demur_answer].")
+        str | None, typer.Option(help="With --update: the column of answers (demur_answer).")
     ] = None,
     check: Annotated[
         Path | None, typer.Option(metavar="TABLE", help="With --update: whose coverage to tell.")

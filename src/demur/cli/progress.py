@@ -95,8 +95,10 @@ def progress_table(tally: Tally) -> Any:
         told.append(f"{tally.old:,} were there before")
     if tally.elsewhere:
         told.append(f"{tally.elsewhere:,} are at work in another process")
-    bar = ProgressBar(total=max(total, 1), completed=done, width=60)
-    return Group(table, Text(""), bar, Text(", ".join(told)))
+    below = Table.grid()
+    below.add_row(ProgressBar(total=max(total, 1), completed=done, width=60))
+    below.add_row(", ".join(told))
+    return Group(table, "", below)
 
 
 def _number(n: int, state: str) -> Text:

@@ -57,7 +57,9 @@ def progress_of(description: str, total: int | None) -> Iterator[Callable[[int],
         TextColumn("{task.completed:,.0f} rows"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task(description, total=total)
         yield lambda rows: progress.advance(task, rows)
 

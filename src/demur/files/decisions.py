@@ -99,11 +99,11 @@ class Decisions(NamedTuple):
 
 REASONS = (
     "",
-    "conflict: neighbours contradict each other, {top} or {rival}",
+    "conflict: neighbours contradict each other ({top} or {rival})",
     "ignorance: too little speaks for {top} or any other label",
     "too close: {top} and {rival}",
-    "ignorance: many labels are possible, {top} is the likeliest",
-    "below the threshold: {top}, or else {rival}",
+    "ignorance: many labels are possible ({top} is the likeliest)",
+    "below the threshold: {top} or else {rival}",
 )
 _CONFLICT, _IGNORANCE, _CLOSE, _SPREAD, _BELOW = range(1, 6)
 

@@ -101,8 +101,8 @@ class Preparation:
         lacking = [c for c in self.names if c not in set(columns)]
         if lacking:
             raise DataError(
-                f"{name} lacks the column{'s' * (len(lacking) > 1)} {listed(lacking)} that the "
-                f"model was fitted with; it has {listed(columns)}."
+                f"{name} lacks the column{'s' * (len(lacking) > 1)} {listed(lacking, 5)} that the "
+                f"model was fitted with; it has {listed(columns, 5)}."
             )
 
     def check_columns(self, table: pa.Table, name: str) -> None:

@@ -138,7 +138,7 @@ def learn(model: Model, sets: CandidateSets) -> None:
     try:
         model.method.fit(X, sets)
     except ValueError as error:
-        raise DataError(f"{model.name} cannot learn from these rows: {error}") from error
+        raise DataError(f"{model.name}: {error}") from error
     sizes = sets.sizes
     model.summary |= {
         "rows": len(sets),

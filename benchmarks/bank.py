@@ -73,7 +73,7 @@ def splits_of(path: Path) -> Iterator[Split]:
 
 
 def train(draws: Path, out: Path, device: str) -> None:
-    """One file a dataset: probabilities as float16."""
+    """One file a dataset: logarithms of probabilities, which float16 can tell apart near 0 and 1."""
     from demur.methods.deep import Proden, fit_stack
 
     for path in sorted(draws.glob("*.npz")):
@@ -136,11 +136,11 @@ def _named(S: NDArray[np.bool_]) -> Any:
 
 
 def _half(proba: NDArray[np.float64]) -> NDArray[np.float16]:
-    return proba.astype(np.float16)
+    return np.log(proba.clip(1e-30)).astype(np.float16)
 
 
-def _sums_to_one(proba: NDArray[np.float16]) -> NDArray[np.float64]:
-    exact = proba.astype(np.float64)
+def _sums_to_one(logarithms: NDArray[np.float16]) -> NDArray[np.float64]:
+    exact = np.exp(logarithms.astype(np.float64))
     return exact / exact.sum(axis=1, keepdims=True)
 
 

@@ -73,7 +73,7 @@ def splits_of(path: Path) -> Iterator[Split]:
 
 
 def train(draws: Path, out: Path, device: str) -> None:
-    """One file a dataset: logarithms of probabilities, which float16 can tell apart near 0 and 1."""
+    """One file a dataset: logarithms of probabilities, so that float16 tells apart those near 1."""
     from demur.methods.deep import Proden, fit_stack
 
     for path in sorted(draws.glob("*.npz")):

@@ -93,13 +93,13 @@ def numbers(column: Any) -> Numbers:
     if is_number(column):
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
-        values = np.array(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan), dtype=float)
+        values = _floats(column.cast(pa.float64(), safe=False))
         return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     text = pc.if_else(pc.is_in(text, pa.array(NO_NUMBER)), None, text)
     missing = np.array(pc.is_null(text), dtype=bool)
     try:
-        values = np.array(pc.fill_null(pc.cast(text, pa.float64()), np.nan), dtype=float)
+        values = _floats(pc.cast(text, pa.float64()))
         return Numbers(values, missing, np.isnan(values) & ~missing)
     except pa.ArrowInvalid:
         good = np.array(pc.fill_null(pc.match_substring_regex(text, _NUMBER), False), dtype=bool)
@@ -108,6 +108,12 @@ def numbers(column: Any) -> Numbers:
         infinite = pc.is_in(pc.utf8_lower(text), pa.array(["inf", "-inf", "infinity", "-infinity"]))
         values[np.array(infinite, dtype=bool)] = np.inf
         return Numbers(values, missing, np.isnan(values) & ~missing)
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    """Cells as an array of our own; what arrow gives may be its own, not to be written to."""
+    values = np.asarray(pc.fill_null(column, np.nan), dtype=float)
+    return values if values.flags.writeable else values.copy()
 
 
 def texts(column: Any) -> list[str | None]:

@@ -138,7 +138,9 @@ def learn(model: Model, sets: CandidateSets) -> None:
     try:
         model.method.fit(X, sets)
     except ValueError as error:
-        raise DataError(f"{model.name}: {error}") from error
+        # What is said of a parameter begins with its name.
+        named = str(error).split(" ", 1)[0] in model.method.get_params()
+        raise (UsageError if named else DataError)(f"{model.name}: {error}") from error
     sizes = sets.sizes
     model.summary |= {
         "rows": len(sets),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from demur.bench import prepare as room
-from demur.bench.prepare import load_data, prepare, scaled
+from demur.bench.prepare import load_data, prepare, scaled, split
 from demur.bench.spec import Spec
 
 UNIFORM = {"n_noise": 1, "share": 0.5}
@@ -17,12 +17,12 @@ def spec(seed=0, noise="uniform", dataset="iris", **more):
 
 def test_parts_are_apart_and_scaled_by_the_training_part():
     made = prepare(spec(), None, None, "cpu")
-    parts = scaled("iris", "all", None, 0.2, 0)
-    assert sorted([*parts.train, *parts.test]) == list(range(150))
-    assert len(parts.test) == 30
+    train, test = split(150, 0.2, 0)
+    assert sorted([*train, *test]) == list(range(150))
+    assert len(test) == 30
     data = load_data("iris", "all", None)
-    low, high = data.X[parts.train].min(axis=0), data.X[parts.train].max(axis=0)
-    np.testing.assert_allclose(made.X_test, (data.X[parts.test] - low) / (high - low))
+    low, high = data.X[train].min(axis=0), data.X[train].max(axis=0)
+    np.testing.assert_allclose(made.X_test, (data.X[test] - low) / (high - low))
     assert made.X_train.min() == 0.0
     assert made.X_train.max() == 1.0
     np.testing.assert_array_equal(made.y_test, data.y[made.test])
@@ -30,7 +30,7 @@ def test_parts_are_apart_and_scaled_by_the_training_part():
 
 def test_the_true_label_is_a_candidate_and_half_have_another():
     made = prepare(spec(dataset="digits"), None, None, "cpu")
-    train = scaled("digits", "all", None, 0.2, 0).train
+    train, _ = split(1797, 0.2, 0)
     held = made.sets.to_indicator()
     assert held[np.arange(len(train)), load_data("digits", "all", None).y[train]].all()
     assert (made.sets.sizes == 2).mean() == pytest.approx(0.5, abs=0.04)
@@ -52,8 +52,8 @@ def test_pixels_are_scaled_together(monkeypatch):
     X[:, 0], X[:, 1] = 200.0, np.arange(10)
     data = room.Data(X, np.arange(10) % 3, (0, 1, 2), None, (2, 2))
     monkeypatch.setattr(room, "load_data", lambda *_: data)
-    parts = scaled.__wrapped__("x", "all", None, 0.2, 0)
-    np.testing.assert_allclose(parts.X_test, X[parts.test] / 200.0)
+    _, X_test = scaled.__wrapped__("x", "all", None, 0.2, 0)
+    np.testing.assert_allclose(X_test, X[split(10, 0.2, 0)[1]] / 200.0)
 
 
 def test_a_set_without_candidates_has_no_real_ones():
@@ -68,7 +68,7 @@ def test_real_candidates_come_with_the_data():
     run = Spec("msrc-v2", "dst-pll", "real", 0, classes="frequent-95")
     made = prepare(run, folder, None, "cpu")
     data = load_data("msrc-v2", "frequent-95", folder)
-    train = scaled("msrc-v2", "frequent-95", folder, 0.2, 0).train
+    train, _ = split(len(data.y), 0.2, 0)
     np.testing.assert_array_equal(made.sets.to_indicator(), data.candidates.to_indicator()[train])
     assert made.sets.contains(data.y[train]).all()
     assert len(made.classes) == 19

@@ -33,6 +33,7 @@ NOISES: Mapping[str, Callable[..., CandidateSets]] = {
     "class-dependent": lambda y, X, **how: class_dependent_noise(y, **how),
     "instance-dependent": instance_dependent_noise,
 }
+TRAINED = ("instance-dependent",)  # noises that train a classifier first, which takes a while
 ENCODERS = {"vae": ("demur.embed", "VAEEncoder")}
 
 
@@ -44,15 +45,6 @@ class Data(NamedTuple):
     classes: tuple[Any, ...]
     candidates: CandidateSets | None
     image_shape: tuple[int, ...] | None
-
-
-class Parts(NamedTuple):
-    """The rows to learn from and those to judge, and their scaled features."""
-
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-    X_train: NDArray[np.float64]
-    X_test: NDArray[np.float64]
 
 
 class Prepared(NamedTuple):
@@ -96,41 +88,55 @@ def prepare(spec: Spec, folder: str | None, cache: str | None, device: str) -> P
         For encoders that train a network.
     """
     data = load_data(spec.dataset, spec.classes, folder)
-    parts = scaled(spec.dataset, spec.classes, folder, spec.test_size, spec.seed)
-    X_train, X_test, shape = parts.X_train, parts.X_test, data.image_shape
-    sets = draw(spec, data, X_train, parts.train, cache)
+    _, test = split(len(data.y), spec.test_size, spec.seed)
+    sets = make_candidates(spec, folder, cache)
     if spec.encoder:
-        X_train, X_test = encode(spec, X_train, X_test, cache, device)
-        shape = None
-    return Prepared(X_train, sets, X_test, data.y[parts.test], parts.test, data.classes, shape)
+        (X_train, X_test), shape = make_features(spec, folder, cache, device), None
+    else:
+        (X_train, X_test), shape = _scaled(spec, folder), data.image_shape
+    return Prepared(X_train, sets, X_test, data.y[test], test, data.classes, shape)
+
+
+def split(n: int, test_size: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to learn from, and rows to judge, as the seed decides."""
+    train, test = train_test_split(np.arange(n), test_size=test_size, random_state=seed)
+    return train, test
+
+
+def _scaled(spec: Spec, folder: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return scaled(spec.dataset, spec.classes, folder, spec.test_size, spec.seed)
 
 
 @lru_cache(maxsize=2)
-def scaled(name: str, classes: str, folder: str | None, test_size: float, seed: int) -> Parts:
-    """Split as the seed decides, and bring the training part to [0, 1].
+def scaled(
+    name: str, classes: str, folder: str | None, test_size: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both parts of a split; the training part is brought to [0, 1], the other likewise.
 
     Each column of a table is scaled on its own; pixels are scaled together, else a pixel that
     is hardly ever lit would weigh as much as any.
     """
     data = load_data(name, classes, folder)
-    train, test = train_test_split(np.arange(len(data.y)), test_size=test_size, random_state=seed)
+    train, test = split(len(data.y), test_size, seed)
     columns = data.X.shape[1] if data.image_shape is None else 1
     scaler = MinMaxScaler().fit(data.X[train].reshape(-1, columns))
     X_train, X_test = (
         scaler.transform(X.reshape(-1, columns)).reshape(X.shape)
         for X in (data.X[train], data.X[test])
     )
-    return Parts(train, test, X_train, X_test)
+    return X_train, X_test
 
 
-def draw(
-    spec: Spec,
-    data: Data,
-    X_train: NDArray[np.float64],
-    train: NDArray[np.intp],
-    cache: str | None,
-) -> CandidateSets:
+def keep_splits(n: int) -> None:
+    """Keep so many scaled splits in the memory of this process, instead of two."""
+    global scaled
+    scaled = lru_cache(maxsize=n)(scaled.__wrapped__)
+
+
+def make_candidates(spec: Spec, folder: str | None, cache: str | None) -> CandidateSets:
     """Candidates of the training part: the dataset's own, or made from its true labels."""
+    data = load_data(spec.dataset, spec.classes, folder)
+    train, _ = split(len(data.y), spec.test_size, spec.seed)
     if spec.noise == REAL:
         if data.candidates is None:
             raise ValueError(
@@ -144,7 +150,7 @@ def draw(
     def make() -> dict[str, NDArray[Any]]:
         sets = NOISES[spec.noise](
             data.y[train],
-            X_train,
+            _scaled(spec, folder)[0],
             **spec.noise_parameters,
             classes=range(len(data.classes)),
             random_state=spec.seed,
@@ -157,20 +163,17 @@ def draw(
     return CandidateSets(indicator, classes=range(len(data.classes)))
 
 
-def encode(
-    spec: Spec,
-    X_train: NDArray[np.float64],
-    X_test: NDArray[np.float64],
-    cache: str | None,
-    device: str,
+def make_features(
+    spec: Spec, folder: str | None, cache: str | None, device: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Features that an encoder, fitted on the training part, makes of both parts."""
+    """Features that the run's encoder, fitted on the training part, makes of both parts."""
     parameters = dict(spec.encoder)
     kind = parameters.pop("kind", None)
     if kind not in ENCODERS:
         raise ValueError(f"the encoder's kind is {kind!r}; there are {', '.join(ENCODERS)}.")
 
     def make() -> dict[str, NDArray[Any]]:
+        X_train, X_test = _scaled(spec, folder)
         module, name = ENCODERS[kind]
         encoder = getattr(importlib.import_module(module), name)(**parameters)
         seeded = {"random_state": spec.seed, "device": device}

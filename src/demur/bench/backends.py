@@ -1,4 +1,4 @@
-"""What does the work: joblib's own workers, or a Dask or Ray cluster."""
+"""What does the work: joblib's own workers, or a Dask or Ray cluster; and lanes for networks."""
 
 from __future__ import annotations
 
@@ -7,27 +7,42 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 import joblib
+from joblib.externals.loky import ProcessPoolExecutor
 
+from demur.bench import prepare
 from demur.bench.spec import Spec
-from demur.bench.work import Outcome, Place, common_facts, failure, run_task
+from demur.bench.work import Outcome, Place, common_facts, failure, prepare_task, run_task
 
 BACKENDS = ("loky", "threading", "dask", "ray")
 _EXTRAS = {"dask": ("distributed", "dask"), "ray": ("ray.util.joblib", "ray")}
 
 
 class Task(NamedTuple):
-    """Runs that one worker does in one go."""
+    """What one worker does in one go.
+
+    Attributes
+    ----------
+    name : str
+    specs : tuple of Spec
+    kind : {"runs", "features", "candidates"}
+        The runs themselves, or something that they and others need.
+    """
 
     name: str
     specs: tuple[Spec, ...]
+    kind: str = "runs"
+
+
+# Workers take tasks, and give their outcomes as they come.
+Workers = Callable[[Iterable[Task], Place], Iterator[tuple[str, list[Outcome]]]]
 
 
 def unordered(tasks: Iterable[Task], place: Place) -> Iterator[tuple[str, list[Outcome]]]:
@@ -46,10 +61,53 @@ def unordered(tasks: Iterable[Task], place: Place) -> Iterator[tuple[str, list[O
         yield from joblib.Parallel(**options)(part)
 
 
-def alone(task: Task, place: Place) -> list[Outcome]:
+class Lanes:
+    """Processes for networks alone, which keep the device and the data from task to task."""
+
+    splits = 6  # scaled splits in memory: those of five seeds
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._pool: Any = None
+        self._closed = False
+
+    def __call__(self, tasks: Iterable[Task], place: Place) -> Iterator[tuple[str, list[Outcome]]]:
+        """Outcomes of tasks as they come; one that is taken is at work."""
+        if self._closed:
+            return
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.n, timeout=None, initializer=prepare.keep_splits, initargs=(self.splits,)
+            )
+        todo, working = iter(tasks), set[Future[tuple[str, list[Outcome]]]]()
+        try:
+            while True:
+                for task in islice(todo, self.n - len(working)):
+                    working.add(self._pool.submit(_do, task, place, os.getpid()))
+                if not working:
+                    return
+                done, working = wait(working, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except deaths():
+            self._end()
+            raise
+
+    def close(self) -> None:
+        """End the processes, whatever they are at."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(kill_workers=True)
+
+
+def alone(task: Task, place: Place, crew: Workers = unordered) -> list[Outcome]:
     """Do a task while no other is done; if its worker dies again, this task is to blame."""
     try:
-        return next(iter(unordered([task], place)))[1]
+        return next(iter(crew([task], place)), (task.name, []))[1]
     except deaths() as error:
         return _failed(task, error)
 
@@ -64,14 +122,17 @@ def deaths() -> tuple[type[Exception], ...]:
 def _do(task: Task, place: Place, owner: int) -> tuple[str, list[Outcome]]:
     _end_with(owner)
     try:
-        return task.name, run_task(task.specs, place)
+        if task.kind == "runs":
+            return task.name, run_task(task.specs, place)
+        prepare_task(task.kind, task.specs, place)
+        return task.name, []
     except Exception as error:
         return task.name, _failed(task, error)
 
 
 def _failed(task: Task, error: BaseException) -> list[Outcome]:
     facts = failure(error) | common_facts(0.0)
-    return [Outcome(spec, facts, None) for spec in task.specs]
+    return [Outcome(spec, facts, None) for spec in task.specs if task.kind == "runs"]
 
 
 @cache

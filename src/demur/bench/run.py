@@ -1,22 +1,29 @@
 """Work off a grid: whatever happens, the same call goes on where it stopped.
 
 The process that calls `run_grid` alone writes results, and holds a lock on each run that it has
-given to workers. A worker only computes, so that it may die, or be on another machine.
+given to workers. A worker only computes, so that it may die, or be on another machine. Where
+networks have a GPU they have workers of their own, lanes, so that it is never shared by chance.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from demur.bench.backends import Task, alone, deaths, unordered, workers
+import joblib
+
+from demur.bench.backends import Lanes, Task, Workers, alone, deaths, unordered, workers
+from demur.bench.costs import Costs, trains_networks
 from demur.bench.locks import Lock, try_lock
+from demur.bench.plan import arrange, features_key
 from demur.bench.spec import Spec
 from demur.bench.store import DamagedFileError, files_of, path_of, read_run, write_run
-from demur.bench.tally import Tally
-from demur.bench.work import Outcome, Place, common_facts, failure, one_thread, stack_key
+from demur.bench.tally import Share, Tally, list_unfinished
+from demur.bench.work import Outcome, Place, common_facts, failure, one_thread
 from demur.datasets import registry
 from demur.datasets.files import locate
 from demur.methods import method
@@ -32,11 +39,13 @@ def run_grid(
     backend: str = "loky",
     scheduler: str | None = None,
     device: str = "auto",
+    lanes: int | None = None,
     data: str | Path | None = None,
     retry_failed: bool = False,
     budget: float | None = None,
     stack: int | None = None,
     watch: Callable[[Tally], object] = lambda tally: None,
+    plan_only: bool = False,
 ) -> Tally:
     """Do all runs whose results are not in the folder yet.
 
@@ -53,6 +62,10 @@ def run_grid(
         Address of the Dask scheduler, or of the Ray cluster; by default one is started here.
     device : str, default="auto"
         Of the networks.
+    lanes : int, optional
+        Workers for networks alone, which keep the device and the data from stack to stack; the
+        others leave them to it. By default one where there is a GPU, else none: networks are then
+        trained by any worker.
     data : path, optional
         Folder of the datasets, as `demur.datasets.load` takes it.
     retry_failed : bool, default=False
@@ -65,6 +78,8 @@ def run_grid(
         A stack is lost or kept as a whole when the process is killed.
     watch : callable
         Is given the tally whenever it changes.
+    plan_only : bool, default=False
+        Begin nothing; the tally tells what would be done.
 
     Returns
     -------
@@ -72,27 +87,42 @@ def run_grid(
     """
     specs = list(dict.fromkeys(specs))
     check_parameters(specs)
-    grid = _Grid(specs, Path(out), device, data, budget, watch)
+    place = Place(None if data is None else str(Path(data).absolute()), None, device)
+    grid = _Grid(specs, Path(out), place, budget, watch)
     grid.survey(retry_failed)
-    grid.plan(stack)
+    left = grid.left()
+    gpu = any(trains_networks(spec.method) for spec in left) and _is_gpu(device)
+    grid.tally.costs.gpu = gpu
+    n_lanes = _n_lanes(lanes, backend, left, gpu)
+    if jobs == -1 and n_lanes and backend == "loky":
+        jobs = max(joblib.effective_n_jobs(-1) - n_lanes, 1)
+    grid.plan(left, stack, n_lanes, jobs)
+    if plan_only:
+        return grid.tally
     if scheduler is None:  # else the workers may be where the data is
-        check_data((spec for task in grid.waiting for spec in task.specs), data)
+        check_data(left, data)
     return grid.work(jobs, backend, scheduler)
 
 
-def make_tasks(specs: Iterable[Spec], stack: int | None = None) -> list[Task]:
-    """Group runs that are trained as one stack; each other run is a task of its own."""
-    if stack is not None and stack < 1:
-        raise ValueError(f"stack is {stack}; it must be 1 or more.")
-    groups: dict[str, list[Spec]] = {}
-    for spec in specs:
-        groups.setdefault(stack_key(spec) or spec.run_id, []).append(spec)
-    tasks = []
-    for group in groups.values():
-        size = stack or len(group)
-        parts = [tuple(group[i : i + size]) for i in range(0, len(group), size)]
-        tasks += [Task(part[0].run_id, part) for part in parts]
-    return tasks
+def _n_lanes(lanes: int | None, backend: str, specs: Iterable[Spec], gpu: bool) -> int:
+    if lanes is not None and lanes < 0:
+        raise ValueError(f"lanes is {lanes}; it must be 0 or more.")
+    if lanes and backend != "loky":
+        raise ValueError(f"lanes are processes here; the backend {backend} has workers elsewhere.")
+    if not any(trains_networks(spec.method) for spec in specs):
+        return 0
+    return int(gpu and backend == "loky") if lanes is None else lanes
+
+
+def _is_gpu(device: str) -> bool:
+    """Whether networks will be trained on something else than the CPU."""
+    if device != "auto":
+        return not device.startswith("cpu")
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return False  # the runs say so themselves
+    return bool(torch.cuda.is_available())
 
 
 class _Grid:
@@ -102,21 +132,18 @@ class _Grid:
         self,
         specs: list[Spec],
         folder: Path,
-        device: str,
-        data: str | Path | None,
+        place: Place,
         budget: float | None,
         watch: Callable[[Tally], object],
     ) -> None:
         self.folder, self.budget, self.watch = folder, budget, watch
-        cache = folder / "cache"
-        cache.mkdir(parents=True, exist_ok=True)
-        where = None if data is None else str(Path(data).absolute())
-        self.place = Place(where, str(cache.absolute()), device)
-        self.tally = Tally(specs)
-        self.held: dict[str, tuple[Task, list[Lock]]] = {}
+        self.cache = folder / "cache"
+        self.place = place._replace(cache=str(self.cache.absolute()))
+        self.tally = Tally(specs, costs=Costs())
         self.retried: dict[str, tuple[int, int]] = {}
-        self.waiting: deque[Task] = deque()
-        self.busy: list[Task] = []
+        self.features: dict[str | None, str] = {}  # "awaited" from a lane, "late", or there
+        self.queues: list[_Queue] = []
+        self.lanes: Lanes | None = None
 
     def survey(self, retry_failed: bool) -> None:
         """See what is there already, and refuse a folder that holds another study."""
@@ -144,92 +171,73 @@ class _Grid:
                 tally.finish(there, facts["status"], facts)
                 tally.old += 1
 
-    def plan(self, stack: int | None) -> None:
-        """Put what is to be done in order: what takes longest first, to end together."""
-        left = [spec for spec in self.tally.specs if spec.run_id not in self.tally.status]
-        tasks = make_tasks(left, stack)
-        self.waiting = deque(sorted(tasks, key=lambda t: -self.tally.estimate(t.specs)))
+    def left(self) -> list[Spec]:
+        """Runs that are to be done."""
+        return [spec for spec in self.tally.specs if spec.run_id not in self.tally.status]
+
+    def plan(self, specs: Sequence[Spec], stack: int | None, lanes: int, jobs: int) -> None:
+        """Give each crew its tasks, in order."""
+        costs = self.tally.costs
+        for_workers, for_lanes = arrange(specs, costs, stack, lanes=bool(lanes))
+        self.queues = [_Queue(self, unordered, for_workers)]
+        if for_lanes:
+            self.lanes = Lanes(lanes)
+            self.queues.append(_Queue(self, self.lanes, for_lanes))
+            awaited = (features_key(t.specs[0]) for t in for_lanes if t.kind == "features")
+            self.features = dict.fromkeys(awaited, "awaited")
+        self.tally.jobs = joblib.effective_n_jobs(jobs)
+        self.tally.lanes = lanes if for_lanes else 0
+        names = ("other runs", "networks") if for_lanes else ("runs", "")
+        self.tally.share(names[0], self.tally.jobs, for_workers)
+        if for_lanes:
+            self.tally.share(names[1], lanes, for_lanes)
 
     # ----------------------------------------------------------------------- working
 
     def work(self, jobs: int, backend: str, scheduler: str | None) -> Tally:
         """Work until nothing waits, here or in another process."""
+        self.cache.mkdir(parents=True, exist_ok=True)
         self.watch(self.tally)
         try:
-            if self.waiting:
+            if any(queue.waiting for queue in self.queues):
                 with one_thread(), workers(backend, jobs, scheduler) as self.tally.jobs:
-                    self._work_off()
+                    self.tally.shares[0].workers = self.tally.jobs
+                    with self._lanes_at_work():
+                        self.queues[0].work_off(self.tally.shares[0])
         finally:
-            for _, locks in self.held.values():
-                _release(locks)
+            for queue in self.queues:
+                queue.release()
+        list_unfinished(self.folder, self.tally)
         self.watch(self.tally)
         return self.tally
 
-    def _work_off(self) -> None:
-        while self.waiting:
-            n_waiting = len(self.waiting)
-            self._pass()
-            # Come back to what others are at, in case they die.
-            self.tally.elsewhere = sum(len(task.specs) for task in self.busy)
-            self.watch(self.tally)
-            if len(self.busy) == n_waiting:
-                time.sleep(POLL)
-            self.waiting.extend(self.busy)
-            self.busy = []
-        self.tally.elsewhere = 0
+    @contextmanager
+    def _lanes_at_work(self) -> Iterator[None]:
+        """Let the lanes work in a thread, and wait for them."""
+        if self.lanes is None:
+            yield
+            return
+        errors: list[BaseException] = []
 
-    def _pass(self) -> None:
-        """Give all that waits to the workers; what they strand is tried one by one."""
-        try:
-            for name, outcomes in unordered(self._claimed(), self.place):
-                self._record(name, outcomes)
-        except deaths():
-            # A worker died, and took with it what the others had; which of them is not known.
-            for task in [task for task, _ in list(self.held.values())]:
-                self._record(task.name, alone(task, self.place))
-
-    def _claimed(self) -> Iterator[Task]:
-        """Tasks that no other process is at; called from threads of joblib."""
-        while self.waiting:
-            task = self.waiting.popleft()
-            if not self._is_in_time(task):
-                self.tally.put_off += task.specs
-                continue
-            claimed = self._claim(task)
-            if claimed.specs:
-                self.tally.start(claimed.specs)
-                self.watch(self.tally)
-                yield claimed
-
-    def _is_in_time(self, task: Task) -> bool:
-        if self.budget is None:
-            return True
-        return self.tally.elapsed + self.tally.estimate(task.specs) <= self.budget
-
-    def _claim(self, task: Task) -> Task:
-        """Lock the runs of a task that are still to be done."""
-        mine, locks, busy = [], [], []
-        for spec in task.specs:
+        def work() -> None:
             try:
-                lock = try_lock(self.folder / "locks" / spec.run_id)
-            except OSError as error:
-                self._lose(spec, error)
-                continue
-            if lock is None:
-                busy.append(spec)
-            elif self._is_done(spec):
-                lock.release()
-            else:
-                mine.append(spec)
-                locks.append(lock)
-        if busy:
-            self.busy.append(Task(task.name, tuple(busy)))
-        claimed = Task(task.name, tuple(mine))
-        if mine:
-            self.held[task.name] = claimed, locks
-        return claimed
+                self.queues[1].work_off(self.tally.shares[1])
+            except BaseException as error:
+                errors.append(error)
 
-    def _is_done(self, spec: Spec) -> bool:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield
+            while thread.is_alive():
+                thread.join(POLL)
+        finally:
+            self.lanes.close()
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def is_done(self, spec: Spec) -> bool:
         """Whether a run has been finished, by another process, since the survey."""
         path = path_of(self.folder, spec.run_id)
         try:
@@ -241,16 +249,13 @@ class _Grid:
         self.tally.finish(spec, facts["status"], facts)
         return True
 
-    # --------------------------------------------------------------------- recording
-
-    def _record(self, name: str, outcomes: Sequence[Outcome]) -> None:
+    def record(self, outcomes: Sequence[Outcome]) -> None:
+        """Write what became of runs."""
         for outcome in outcomes:
             try:
                 self._write(outcome)
             except OSError as error:
-                self._lose(outcome.spec, error)
-        _release(self.held.pop(name)[1])
-        self.watch(self.tally)
+                self.lose(outcome.spec, error)
 
     def _write(self, outcome: Outcome) -> None:
         spec, facts, judged = outcome
@@ -261,10 +266,119 @@ class _Grid:
             write_run(self.folder, spec, facts, judged)
         self.tally.finish(spec, "failed" if judged is None else "ok", facts)
 
-    def _lose(self, spec: Spec, error: OSError) -> None:
+    def lose(self, spec: Spec, error: OSError) -> None:
         """A disk that is full cannot say so itself."""
         self.tally.lose(spec, f"not written: {error}")
         self.watch(self.tally)
+
+
+class _Queue:
+    """The tasks of one crew, from waiting to recorded."""
+
+    def __init__(self, grid: _Grid, crew: Workers, tasks: Iterable[Task]) -> None:
+        self.grid, self.tally, self.crew = grid, grid.tally, crew
+        self.waiting = deque(tasks)
+        self.held: dict[str, tuple[Task, list[Lock]]] = {}
+        self.busy: list[Task] = []
+
+    def work_off(self, share: Share) -> None:
+        """Work until nothing waits, here or in another process."""
+        start = time.perf_counter()
+        while self.waiting:
+            n_waiting = len(self.waiting)
+            self._pass()
+            share.seconds = time.perf_counter() - start
+            # Come back to what others are at, in case they die, and to what lacks features.
+            share.elsewhere = sum(len(task.specs) for task in self.busy)
+            self.grid.watch(self.tally)
+            if len(self.busy) + len(self.waiting) == n_waiting:
+                time.sleep(POLL)
+            self.waiting.extend(self.busy)
+            self.busy = []
+        share.elsewhere = 0
+
+    def release(self) -> None:
+        """Give back all locks."""
+        for _, locks in self.held.values():
+            _release(locks)
+
+    def _pass(self) -> None:
+        """Give all that can be begun to the crew; what it strands is tried one by one."""
+        place = self.grid.place
+        try:
+            for name, outcomes in self.crew(self._claimed(), place):
+                self._record(name, outcomes)
+        except deaths():
+            # A worker died, and took with it what the others had; which of them is not known.
+            for task in [task for task, _ in list(self.held.values())]:
+                self._record(task.name, alone(task, place, self.crew))
+
+    def _claimed(self) -> Iterator[Task]:
+        """Tasks that no other process is at; called from threads of joblib."""
+        while (task := self._next()) is not None:
+            if self._is_late(task):
+                self._put_off(task)
+            elif task.kind != "runs":
+                self.held[task.name] = task, []
+                yield task
+            elif (claimed := self._claim(task)).specs:
+                self.tally.start(claimed.specs)
+                self.grid.watch(self.tally)
+                yield claimed
+
+    def _next(self) -> Task | None:
+        """Take the first task that has the features it needs."""
+        for i, task in enumerate(self.waiting):
+            if task.kind != "runs" or self._features_of(task) != "awaited":
+                del self.waiting[i]
+                return task
+        return None
+
+    def _features_of(self, task: Task) -> str:
+        return self.grid.features.get(features_key(task.specs[0]), "there")
+
+    def _is_late(self, task: Task) -> bool:
+        if task.kind == "runs" and self._features_of(task) == "late":
+            return True
+        budget = self.grid.budget
+        return budget is not None and self.tally.elapsed + self.tally.estimate_of(task) > budget
+
+    def _put_off(self, task: Task) -> None:
+        if task.kind == "runs":
+            self.tally.put_off += task.specs
+        elif task.kind == "features":
+            self.grid.features[features_key(task.specs[0])] = "late"
+
+    def _claim(self, task: Task) -> Task:
+        """Lock the runs of a task that are still to be done."""
+        mine, locks, busy = [], [], []
+        for spec in task.specs:
+            try:
+                lock = try_lock(self.grid.folder / "locks" / spec.run_id)
+            except OSError as error:
+                self.grid.lose(spec, error)
+                continue
+            if lock is None:
+                busy.append(spec)
+            elif self.grid.is_done(spec):
+                lock.release()
+            else:
+                mine.append(spec)
+                locks.append(lock)
+        if busy:
+            self.busy.append(task._replace(specs=tuple(busy)))
+        claimed = task._replace(specs=tuple(mine))
+        if mine:
+            self.held[task.name] = claimed, locks
+        return claimed
+
+    def _record(self, name: str, outcomes: Sequence[Outcome]) -> None:
+        self.grid.record(outcomes)
+        task, locks = self.held.pop(name)
+        if task.kind == "features":
+            self.grid.features[features_key(task.specs[0])] = "there"
+        _release(locks)
+        self.grid.watch(self.tally)
 
 
 def _release(locks: Iterable[Lock]) -> None:

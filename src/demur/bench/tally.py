@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from demur.bench.costs import Costs
+from demur.bench.costs import Costs, encoder_seconds, trains_networks
 from demur.bench.spec import Spec
+
+if TYPE_CHECKING:
+    from demur.bench.backends import Task
+
+UNFINISHED = "unfinished.csv"
+
+
+@dataclass
+class Share:
+    """What a crew of workers is given.
+
+    Attributes
+    ----------
+    name : str
+    workers : int
+    tasks, runs : int
+    estimate : float
+        Seconds until all is done.
+    seconds : float or None
+        How long it has been at it.
+    elsewhere : int
+        Runs of it that another process is at work on.
+    """
+
+    name: str
+    workers: int
+    tasks: int
+    runs: int
+    estimate: float
+    seconds: float | None = None
+    elsewhere: int = 0
 
 
 @dataclass
@@ -24,14 +58,16 @@ class Tally:
         The grid.
     jobs : int
         Workers.
+    lanes : int
+        Workers for networks alone; if there are none, the others train them.
+    shares : list of Share
+        What is to be done by the workers, and by the lanes if there are any.
     status : dict
         "ok", "failed" or "running" of each run that is no longer waiting, by its run_id.
     facts : dict
         What is known of each finished run, by its run_id.
     old : int
         Runs that were finished before.
-    elsewhere : int
-        Runs that another process is at work on.
     unrecorded : dict
         Why the outcome of a run could not be written, by its run_id.
     damaged : list of Path
@@ -44,10 +80,11 @@ class Tally:
 
     specs: list[Spec]
     jobs: int = 1
+    lanes: int = 0
+    shares: list[Share] = field(default_factory=list)
     status: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     old: int = 0
-    elsewhere: int = 0
     unrecorded: dict[str, str] = field(default_factory=dict)
     damaged: list[Path] = field(default_factory=list)
     put_off: list[Spec] = field(default_factory=list)
@@ -71,7 +108,7 @@ class Tally:
             self.status[spec.run_id] = status
             self.facts[spec.run_id] = facts
             if status == "ok":
-                self.costs.learn(spec, seconds_of(facts))
+                self.costs.learn(spec, seconds_of(facts), str(facts.get("device", "cpu")))
 
     def lose(self, spec: Spec, why: str) -> None:
         """The outcome of a run could not be written."""
@@ -113,17 +150,36 @@ class Tally:
         with self._lock:
             return sum(self.costs.seconds(spec) for spec in specs)
 
+    def estimate_of(self, task: Task) -> float:
+        """Seconds of work in a task."""
+        if task.kind == "runs":
+            return self.estimate(task.specs)
+        if task.kind == "features":
+            return sum(encoder_seconds(spec, gpu=self.costs.gpu) for spec in task.specs)
+        return 0.0
+
+    def share(self, name: str, workers: int, tasks: Sequence[Task]) -> None:
+        """Tell what a crew is given."""
+        seconds = [self.estimate_of(task) for task in tasks]
+        runs = sum(len(task.specs) for task in tasks if task.kind == "runs")
+        estimate = max([sum(seconds) / workers, *seconds])
+        self.shares.append(Share(name, workers, len(tasks), runs, estimate))
+
+    @property
+    def elsewhere(self) -> int:
+        """Number of runs that another process is at work on."""
+        return sum(share.elsewhere for share in self.shares)
+
     def seconds_left(self) -> float:
         """An estimate of the seconds until nothing waits any more."""
+        left = {True: 0.0, False: 0.0}  # for lanes, for the others
         with self._lock:
             put_off = {spec.run_id for spec in self.put_off}
-            left = sum(
-                self._left(spec)
-                for spec in self.specs
-                if self.status.get(spec.run_id, "waiting") in ("waiting", "running")
-                and spec.run_id not in put_off
-            )
-        return left / self.jobs
+            for spec in self.specs:
+                waits = self.status.get(spec.run_id, "waiting") in ("waiting", "running")
+                if waits and spec.run_id not in put_off:
+                    left[bool(self.lanes) and trains_networks(spec.method)] += self._left(spec)
+        return max(left[True] / max(self.lanes, 1), left[False] / self.jobs)
 
     def _left(self, spec: Spec) -> float:
         expected = self.costs.seconds(spec)
@@ -136,3 +192,38 @@ class Tally:
 def seconds_of(facts: Mapping[str, Any]) -> float:
     """Seconds of work for a finished run."""
     return sum(float(facts.get(f"seconds_{step}") or 0) for step in ("prepare", "fit", "predict"))
+
+
+def list_unfinished(folder: Path, tally: Tally) -> Path | None:
+    """Write which runs of a grid are not done, by setting and method, and why.
+
+    Returns
+    -------
+    Path or None
+        None if there are none; a list of an earlier time is then taken away.
+    """
+    path = folder / UNFINISHED
+    put_off = {spec.run_id for spec in tally.put_off}
+    groups: dict[tuple[str, ...], list[Spec]] = {}
+    for spec in tally.specs:
+        state = tally.status.get(spec.run_id, "waiting")
+        if state != "ok":
+            why = "no time" if spec.run_id in put_off else state
+            groups.setdefault(
+                (spec.dataset, spec.classes, spec.noise, spec.method, why), []
+            ).append(spec)
+    with suppress(OSError):  # a full disk; the end of the output tells it too
+        if not groups:
+            path.unlink(missing_ok=True)
+            return None
+        draft = path.with_suffix(".draft")
+        with draft.open("w", newline="", encoding="utf-8") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(
+                ["dataset", "classes", "noise", "method", "why", "seeds", "estimated_seconds"]
+            )
+            for key, specs in groups.items():
+                seeds = " ".join(str(spec.seed) for spec in specs)
+                lines.writerow([*key, seeds, f"{tally.estimate(specs):.1f}"])
+        os.replace(draft, path)
+    return path

@@ -20,11 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from demur import __version__
 from demur.base import PartialLabelClassifier
+from demur.bench.costs import trains_networks
 from demur.bench.judged import Judged
-from demur.bench.prepare import Prepared, prepare
+from demur.bench.prepare import Prepared, make_candidates, make_features, prepare
 from demur.bench.spec import Spec, canonical
 from demur.methods import method
-from demur.methods.deep import DeepClassifier, fit_stack
+from demur.methods.deep import fit_stack
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", "torch")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -85,7 +86,7 @@ class _Job:
 
 def stack_key(spec: Spec) -> str | None:
     """Runs with the same key can be trained as one stack; None for methods without stacks."""
-    if not issubclass(method(spec.method), DeepClassifier):
+    if not trains_networks(spec.method):
         return None
     shared = {k: v for k, v in spec.as_dict().items() if not k.startswith(("noise", "seed"))}
     return canonical(shared)
@@ -113,6 +114,19 @@ def run_task(specs: Sequence[Spec], place: Place) -> list[Outcome]:
                 _judge(job)
     peak = peak_mib()
     return [Outcome(job.spec, job.facts | common_facts(peak), job.judged) for job in jobs]
+
+
+def prepare_task(kind: str, specs: Sequence[Spec], place: Place) -> None:
+    """Make what runs of a task need, and keep it for them.
+
+    What fails is left to the runs themselves, which will fail likewise and say so.
+    """
+    with one_thread(), suppress(Exception):
+        for spec in specs:
+            if kind == "features":
+                make_features(spec, place.data, place.cache, place.device)
+            else:
+                make_candidates(spec, place.data, place.cache)
 
 
 def _make(spec: Spec, prepared: Prepared, device: str) -> PartialLabelClassifier:

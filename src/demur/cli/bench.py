@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -67,6 +68,13 @@ def run(
         str | None, typer.Option(help="Address of a Dask or Ray cluster that runs already.")
     ] = None,
     device: Annotated[str, typer.Option(help="Of networks: auto, cpu, cuda, ...")] = "auto",
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Workers for networks alone; by default one where there is a GPU, else none.",
+        ),
+    ] = None,
     stack: Annotated[
         int | None, typer.Option(min=1, help="Most networks to train in one go; else all.")
     ] = None,
@@ -91,24 +99,25 @@ def run(
         from demur.cli import progress
 
         specs = select(expand(read_preset(preset), seeds), map(parse_filter, only or []))
+        work = partial(
+            run_grid,
+            specs,
+            out,
+            jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            device=device,
+            lanes=lanes,
+            data=data,
+            retry_failed=retry_failed,
+            budget=None if budget is None else progress.parse_duration(budget),
+            stack=stack,
+        )
         if plan:
-            progress.show_plan(specs, out, jobs)
+            progress.show_plan(work(plan_only=True))
             return
-        seconds = None if budget is None else progress.parse_duration(budget)
         with progress.shown() as watch:
-            tally = run_grid(
-                specs,
-                out,
-                jobs=jobs,
-                backend=backend,
-                scheduler=scheduler,
-                device=device,
-                data=data,
-                retry_failed=retry_failed,
-                budget=seconds,
-                stack=stack,
-                watch=watch,
-            )
+            tally = work(watch=watch)
     if progress.show_end(tally, out):
         raise typer.Exit(1)
 

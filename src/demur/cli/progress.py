@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,14 +46,23 @@ class _Display:
         self.said = 0.0
 
     def see(self, tally: Tally) -> None:
+        if self.tally is None:
+            self._say_shares(tally)
         self.tally = tally
 
     def say(self, tally: Tally) -> None:
         """A line, if the last one is long ago."""
+        if self.tally is None:
+            self._say_shares(tally)
+        self.tally = tally
         now = time.monotonic()
         if now - self.said > _EVERY:
             self.said = now
             self.console.print(one_line(tally), highlight=False)
+
+    def _say_shares(self, tally: Tally) -> None:
+        for line in share_lines(tally):
+            self.console.print(line, highlight=False, soft_wrap=True)
 
     def render(self) -> Any:
         return Text("") if self.tally is None else progress_table(self.tally)
@@ -68,6 +76,24 @@ def one_line(tally: Tally) -> str:
     if counts["waiting"] or counts["running"]:
         parts.append(f"about {duration(tally.seconds_left())} left")
     return f"{duration(tally.elapsed)}: {', '.join(parts)}"
+
+
+def share_lines(tally: Tally) -> list[str]:
+    """What each crew of workers is to do, or has done, and how long that takes."""
+    lines = []
+    for share in tally.shares:
+        if not share.tasks:
+            continue
+        crew = "lane" if share.name == "networks" else "worker"
+        told = (
+            f"{share.name}: {share.runs:,} in {share.tasks:,} tasks with {share.workers} {crew}(s)"
+        )
+        about = f"about {duration(share.estimate)}"
+        if share.seconds is None:
+            lines.append(f"{told}, {about}")
+        else:
+            lines.append(f"{told} took {duration(share.seconds)}; expected was {about}")
+    return lines
 
 
 def progress_table(tally: Tally) -> Any:
@@ -146,30 +172,21 @@ def parse_duration(text: str) -> float:
 # ------------------------------------------------------------------------ before and after
 
 
-def show_plan(specs: list[Spec], out: Path, jobs: int) -> None:
+def show_plan(tally: Tally) -> None:
     """What a grid would do, and about how long it would take."""
-    from demur.bench.store import DamagedFileError, files_of, read_run
-    from demur.bench.tally import Tally
-
-    tally = Tally(specs, jobs=os.cpu_count() or 1 if jobs == -1 else max(jobs, 1))
-    grid = {spec.run_id: spec for spec in specs}
-    for path in files_of(out):
-        if path.stem in grid:
-            with suppress(DamagedFileError):
-                facts = read_run(path)[1]
-                tally.finish(grid[path.stem], facts["status"], facts)
     console = Console()
     console.print(_plan_table(tally, "dataset", _dataset_of), "")
     console.print(_plan_table(tally, "method", lambda spec: spec.method))
     counts = tally.count()
     console.print(
-        f"\n{len(specs):,} runs: {counts['ok']:,} done, {counts['failed']:,} failed, "
-        f"{counts['waiting']:,} to do in about {duration(tally.seconds_left())} with {tally.jobs} "
-        "worker(s).",
+        f"\n{len(tally.specs):,} runs: {counts['ok']:,} done, {counts['failed']:,} failed, "
+        f"{counts['waiting']:,} to do in about {duration(tally.seconds_left())}.",
         highlight=False,
         soft_wrap=True,
     )
-    if not counts["ok"]:
+    for line in share_lines(tally):
+        console.print(line, highlight=False, soft_wrap=True)
+    if not tally.costs.is_learned:
         console.print(
             "None is done yet, so this is only the order of magnitude, by rates that were measured "
             "on another machine; each finished run makes it better.",
@@ -198,6 +215,8 @@ def _dataset_of(spec: Spec) -> str:
 
 def show_end(tally: Tally, out: Path) -> bool:
     """What became of a grid; whether anything failed."""
+    from demur.bench.tally import UNFINISHED
+
     counts = tally.count()
     failures = tally.failures()
     for path in tally.damaged:
@@ -214,6 +233,10 @@ def show_end(tally: Tally, out: Path) -> bool:
         for name, specs in groups.items():
             work = duration(tally.estimate(specs))
             typer.echo(f"  {name}: {len(specs)} run(s), about {work} of work")
+    for line in share_lines(tally):
+        typer.echo(line)
+    if counts["ok"] < len(tally.specs):
+        typer.echo(f"What is not done is listed in {out / UNFINISHED}")
     typer.echo(
         f"{counts['ok']:,} of {len(tally.specs):,} runs are done ({tally.old:,} were before), "
         f"{len(failures):,} failed, in {duration(tally.elapsed)}. Next: demur bench tables {out}"

@@ -152,6 +152,14 @@ def gold_worth_drawing(
     return int(counts[enough[0]]) if len(enough) else None
 
 
+def check_coverage(value: float) -> None:
+    """Refuse what is not over 0 and at most 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ValueError(f"coverage must be a number over 0 and at most 1; got {value!r}.")
+    if not 0.0 < value <= 1.0:
+        raise ValueError(f"coverage must be over 0 and at most 1; got {value}.")
+
+
 def check_share(name: str, value: float) -> None:
     """Refuse what is not strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):

@@ -20,7 +20,7 @@ class Cut(NamedTuple):
     tied_share : float
         Chance with which a score equal to the threshold is accepted.
     step : float
-        Share of the scores that equal the threshold.
+        Share of the scores that equal the threshold, if several do.
     expected : float
         Expected coverage of new instances like these.
     """
@@ -65,6 +65,8 @@ def cut_for_coverage(scores: NDArray[np.float64], coverage: float, *, ties: str 
         return Cut(-np.inf, 0.0, 0.0, 1.0)
     threshold = float(np.partition(scores, k - 1)[k - 1])
     below, tied = int((scores < threshold).sum()), int((scores == threshold).sum())
+    if tied == 1:
+        return Cut(threshold, 0.5 if ties == "drawn" else 0.0, 0.0, 1.0 - k / (n + 1))
     if ties == "drawn":
         # Of m tied scores in random order, the j-th lies at j / (m + 1) on average.
         tied_share = 1.0 - (k - below) / (tied + 1)

@@ -11,20 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from demur._parameters import check_whole
 from demur.base import Judgement, read_like
 from demur.candidates import CandidateSets
-from demur.reject import gold
 from demur.reject.certificate import (
     Tests,
+    check_coverage,
     check_share,
     fixed_sequence,
     gold_worth_drawing,
     least_gold,
 )
 from demur.reject.coverage import LARGE_STEP, Cut, cut_for_coverage
+from demur.reject.gold import Prints, Seen, gold_columns
 from demur.reject.planning import Plan, draw_rows, make_plan
 from demur.reject.promise import Promise
 from demur.reject.risk_estimate import (
@@ -44,6 +46,10 @@ from demur.reject.words import (
 
 DIALS = ("coverage", "cost", "max_risk")
 TIES = ("drawn", "whole")
+DECLARED = (*DIALS, "confidence", "ambiguity", "ties", "attempts")
+FRESH = (
+    "a certificate needs instances that the model has never seen, neither label nor candidate set."
+)
 
 
 class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -98,6 +104,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Prints what is promised, and what it rests on.
     out_of_fold_ : Fresh
         The training instances as judged by models that have not seen them.
+    attempts_made_ : int
     plan_ : Plan
         The latest plan. Set by `plan`.
     tests_ : Tests
@@ -172,58 +179,126 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self
         """
         dial = self._check_dials()
-        if getattr(self, "attempts_made_", 0):
+        seed = self._check_not_tested()
+        if isinstance(self.estimator, FrozenEstimator):
+            held_out = self._judge_frozen(dial, X, y)
+            # Those without candidates only lend their features, and may be verified later.
+            seen = Seen.of(X, ids=ids, groups=groups, learned=y is not None)
+            return self._start(dial, seed, self.estimator, held_out, seen, fresh=True)
+        if y is None:
+            raise ValueError(
+                "RejectClassifier requires y to be passed, but the target y is None: candidate "
+                "sets are what it learns from."
+            )
+        sets = y if isinstance(y, CandidateSets) else CandidateSets(y)
+        if _num_samples(X) != len(sets):
+            raise ValueError(
+                f"X has {_num_samples(X)} rows but there are {len(sets)} candidate sets; "
+                "each instance needs one set."
+            )
+        seen = Seen.of(X, ids=ids, groups=groups, learned=True)
+        learner = learner_of(self.estimator, self.labels)
+        model = clone(learner).fit(X, sets)
+        held_out = out_of_fold(learner, model, X, sets, cv=self.cv, groups=groups, seed=seed)
+        self.classes_ = sets.classes
+        return self._start(dial, seed, model, held_out, seen, fresh=False)
+
+    def adopt(self, held_out: Fresh, X: Any, *, groups: Any = None, ids: Any = None) -> Self:
+        """Set the dial on a frozen estimator whose held-out judgements are known already.
+
+        Parameters
+        ----------
+        held_out : Fresh
+            The training instances as judged by models that have not seen them, such as
+            ``out_of_fold_`` of another dial, or what `demur.reject.scores.out_of_fold` gives.
+        X : array-like of n rows
+            Those training instances, so that gold among them is refused.
+        groups, ids : array-like of shape (n,), optional
+            As in `fit`.
+        """
+        dial = self._check_dials()
+        seed = self._check_not_tested()
+        if not isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(
+                "adopt() is for a trained estimator: RejectClassifier(FrozenEstimator(model), ...)."
+            )
+        if _num_samples(X) != len(held_out.top):
+            raise ValueError(f"X has {_num_samples(X)} rows, and {len(held_out.top)} are judged.")
+        self.classes_, _ = judge(self.estimator, _safe_indexing(X, np.arange(1)))
+        if held_out.proba.shape[1] != len(self.classes_):
+            raise ValueError(
+                f"the judgements are of {held_out.proba.shape[1]} classes, and the estimator knows "
+                f"{len(self.classes_)}."
+            )
+        seen = Seen.of(X, ids=ids, groups=groups, learned=True)
+        return self._start(dial, seed, self.estimator, held_out, seen, fresh=False)
+
+    def _judge_frozen(self, dial: str, X: Any, y: Any) -> Fresh:
+        self.classes_, judged = judge(self.estimator, X)
+        held = None
+        if y is not None:
+            sets = CandidateSets(read_like(self.classes_, y), classes=self.classes_)
+            if len(sets) != len(judged.top):
+                raise ValueError(
+                    f"X has {len(judged.top)} rows but there are {len(sets)} candidate sets; "
+                    "each instance needs one set."
+                )
+            held = sets.to_indicator()
+        elif dial == "cost" or self.ambiguity is not None:
+            raise ValueError(f"{dial} is set by candidate sets; give y, the candidates of X.")
+        return Fresh(judged.accept, judged.top, judged.proba, held)
+
+    def _start(
+        self, dial: str, seed: int, model: Any, held_out: Fresh, seen: Seen, *, fresh: bool
+    ) -> Self:
+        """Take over a trained model, and set its threshold."""
+        self.estimator_, self.out_of_fold_ = model, held_out
+        self._seed, self._seen, self._fresh = seed, seen, fresh
+        self._declared = {name: getattr(self, name) for name in DECLARED}
+        self._estimates = error_estimates(held_out)
+        self._cut: Cut | None = None
+        self._n_recalibrated = 0
+        self._tested: list[Seen] = []
+        for name in ("plan_", "tests_", "_planned"):
+            self.__dict__.pop(name, None)
+        self._set_threshold(dial)
+        return self
+
+    @property
+    def attempts_made_(self) -> int:
+        """How many times gold labels have been tested."""
+        check_is_fitted(self)
+        return len(self._tested)
+
+    def _check_not_tested(self) -> int:
+        """Refuse to fit again after a test; else the seed of what is drawn."""
+        if getattr(self, "_tested", None):
             raise ValueError(
                 "this model has been tested with gold labels, so it is not fitted again: the "
                 "certificate is for the model as it was. Use sklearn.base.clone(model), fit that, "
                 "and draw new gold labels."
             )
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        if frozen:
-            sets = None
-            self.estimator_ = self.estimator
-            self.classes_, judged = judge(self.estimator, X)
-            if y is not None:
-                sets = read_like(self.classes_, y)
-                sets = CandidateSets(sets, classes=self.classes_)
-            elif dial == "cost" or self.ambiguity is not None:
-                raise ValueError(f"{dial} is set by candidate sets; give y, the candidates of X.")
-            held = None if sets is None else sets.to_indicator()
-            self.out_of_fold_ = Fresh(judged.accept, judged.top, judged.proba, held)
-        else:
-            if y is None:
-                raise ValueError("y is None; the candidate sets are what is learned from.")
-            sets = y if isinstance(y, CandidateSets) else CandidateSets(y)
-            learner = learner_of(self.estimator, self.labels)
-            self.estimator_ = clone(learner).fit(X, sets)
-            self.classes_ = sets.classes
-            self.out_of_fold_ = out_of_fold(
-                learner, self.estimator_, X, sets, cv=self.cv, groups=groups, seed=self._seed
-            )
-        self._estimates = error_estimates(self.out_of_fold_)
-        # What only lent a frozen estimator its features may be verified later.
-        learned = sets is not None
-        self._prints = fingerprints(X) if learned else np.empty(0, dtype=np.uint64)
-        self._ids = np.asarray(ids) if ids is not None and learned else None
-        self._groups = np.asarray(groups) if groups is not None and learned else None
-        self._cut: Cut | None = None
-        self._n_recalibrated = 0
-        self.attempts_made_ = 0
-        for name in ("plan_", "tests_"):
-            self.__dict__.pop(name, None)
-        self._set_threshold(dial)
-        return self
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _check_declared(self) -> None:
+        """Refuse a dial that was turned after `fit`."""
+        check_is_fitted(self)
+        for name, value in self._declared.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} was {value} in fit and is {getattr(self, name)} now; what is promised "
+                    "is what was declared before. Set it back, or fit sklearn.base.clone(model)."
+                )
 
     def _check_dials(self) -> str:
         turned = [name for name in DIALS if getattr(self, name) is not None]
         if len(turned) != 1:
-            what = "none is set" if not turned else f"{' and '.join(turned)} are"
-            raise ValueError(f"turn one dial, coverage, cost or max_risk; {what}.")
+            what = "none is" if not turned else f"{' and '.join(turned)} are"
+            raise ValueError(f"turn exactly one dial, coverage, cost or max_risk; {what} set.")
         dial = turned[0]
         value = getattr(self, dial)
-        if dial == "coverage" and value == 1:
-            pass  # accept all
+        if dial == "coverage":
+            check_coverage(value)
         else:
             check_share(dial, value)
         check_share("confidence", self.confidence)
@@ -234,14 +309,13 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 check_share("ambiguity", self.ambiguity)
         if self.ties not in TIES:
             raise ValueError(f"ties must be 'drawn' or 'whole'; got {self.ties!r}.")
-        if not isinstance(self.attempts, int) or self.attempts < 1:
-            raise ValueError(f"attempts must be a whole number, 1 or more; got {self.attempts!r}.")
+        check_whole("attempts", self.attempts, 1)
         return dial
 
     def _set_threshold(self, dial: str) -> None:
         known = self.out_of_fold_
         if dial == "coverage":
-            self._cut_at(known.accept, "out-of-fold scores of the training instances")
+            self._cut_at(known.accept, fresh=self._fresh, stacklevel=5)
         elif dial == "cost":
             self.accept_threshold_ = threshold_for_cost(
                 known.accept, self._estimates, float(self.cost or 0.0)
@@ -255,22 +329,34 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------- coverage
 
-    def calibrate(self, X: Any) -> Self:
+    def calibrate(self, X: Any, *, ids: Any = None) -> Self:
         """Set the threshold of the coverage dial by an unlabelled batch.
 
         The batch should be of the instances that the model will meet, and none that it has
         learned from. Then the expected coverage is within 1/(n + 1) of the one asked for.
+
+        Parameters
+        ----------
+        X : array-like of n rows
+        ids : array-like of shape (n,), optional
+            Names of the instances, where `fit` was given names.
         """
-        check_is_fitted(self)
+        self._check_declared()
         if self.coverage is None:
             raise ValueError("calibrate(X) sets a coverage; this model's dial is another.")
-        scores = judge(self.estimator_, X)[1].accept
-        if len(scores) == 0:
+        if _num_samples(X) == 0:
             raise ValueError("X is empty; a batch to calibrate by needs at least one instance.")
-        self._cut_at(scores, "an unlabelled batch of instances")
+        self._seen.refuse(
+            fingerprints(X),
+            ids=ids,
+            what="batch",
+            where="calibrate",
+            why="their scores are higher than those of new instances.",
+        )
+        self._cut_at(judge(self.estimator_, X)[1].accept, fresh=True, stacklevel=4)
         return self
 
-    def _cut_at(self, scores: NDArray[np.float64], source: str) -> None:
+    def _cut_at(self, scores: NDArray[np.float64], *, fresh: bool, stacklevel: int) -> None:
         assert self.coverage is not None
         cut = cut_for_coverage(scores, self.coverage, ties=self.ties)
         if cut.step > LARGE_STEP:
@@ -283,11 +369,11 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"{cut.step:.1%} of the accept scores equal the threshold {cut.threshold:.6g} "
                 f"for coverage {self.coverage:.3g}; {what}.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
         self._cut = cut if cut.tied_share > 0 else None
         self.accept_threshold_ = cut.threshold
-        self.promise_ = say_coverage(self.coverage, cut, len(scores), source, self.ties)
+        self.promise_ = say_coverage(self.coverage, cut, len(scores), self.ties, fresh=fresh)
 
     # ------------------------------------------------------------------------- cost
 
@@ -301,7 +387,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y_gold : array-like of shape (n_gold,)
             Their true labels.
         """
-        check_is_fitted(self)
+        self._check_declared()
         if self.cost is None:
             raise ValueError("recalibrate() is for the cost dial; this model's dial is another.")
         places = np.asarray(rows)
@@ -314,7 +400,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         if len(np.unique(places)) < len(places) or places.min() < 0 or places.max() >= n:
             raise ValueError(f"rows must be different rows of the {n} training instances.")
-        truth = gold.gold_columns(y_gold, self.classes_, len(places))
+        truth = gold_columns(y_gold, self.classes_, len(places))
         wrong = self.out_of_fold_.top[places] != truth
         original = error_estimates(self.out_of_fold_)
         self._estimates = recalibrate(original, places.astype(np.intp), wrong)
@@ -335,7 +421,9 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------- certificate
 
-    def plan(self, X: Any = None, n_gold: int = 100, *, groups: Any = None) -> Plan:
+    def plan(
+        self, X: Any = None, n_gold: int = 100, *, groups: Any = None, ids: Any = None
+    ) -> Plan:
         """Say what to verify for a certificate, where to start, and what to expect.
 
         Parameters
@@ -346,25 +434,37 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_gold : int, default=100
             How many labels can be had.
         groups : array-like of shape (m,), optional
-            Groups of X; at most one instance of each is drawn.
+            Groups of X; at most one instance of each is drawn, and none of a group that was
+            trained on.
+        ids : array-like of shape (m,), optional
+            Names of the instances, where `fit` was given names.
 
         Returns
         -------
         plan : Plan
             Kept as ``plan_`` for `certify`.
         """
-        check_is_fitted(self)
         self._check_certifiable("plan")
+        check_whole("n_gold", n_gold, 1)
+        self.__dict__.pop("_planned", None)
         if X is None:
             self.plan_ = self._make_plan(n_gold, None, None)
             return self.plan_
-        if self._groups is not None and groups is None:
+        if self._seen.groups is not None and groups is None:
             raise ValueError("the model was fitted with groups; give groups= of X too.")
+        prints = fingerprints(X)
+        known = {"ids": ids, "groups": groups}
+        self._seen.refuse(prints, ids=ids, what="batch", where="plan", why=FRESH)
+        drawable = np.ones(len(prints), dtype=bool)
+        for seen in [*([] if groups is None else [self._seen]), *self._tested]:
+            drawable &= ~seen.holds(prints, **known)
         scores = judge(self.estimator_, X)[1].accept
-        drawable = len(scores) if groups is None else len(np.unique(np.asarray(groups)))
-        made = self._make_plan(n_gold, scores, drawable)
+        units = np.flatnonzero(drawable) if groups is None else np.asarray(groups)[drawable]
+        made = self._make_plan(n_gold, scores, len(np.unique(units)))
         rng = np.random.default_rng([self._seed, self.attempts_made_])
-        self.plan_ = replace(made, rows=draw_rows(scores, made, rng, groups))
+        rows = draw_rows(scores, made, rng, groups, drawable)
+        self._planned = prints[rows]
+        self.plan_ = replace(made, rows=rows)
         return self.plan_
 
     def _make_plan(
@@ -375,14 +475,20 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.out_of_fold_.accept,
             self._estimates,
             max_risk=self.max_risk,
-            confidence=1.0 - (1.0 - self.confidence) / self.attempts,
+            confidence=self._confidence_of_one,
             n_gold=n_gold,
             batch=batch,
             n_drawable=n_drawable,
             seed=self._seed,
         )
 
+    @property
+    def _confidence_of_one(self) -> float:
+        """Of one attempt, so that all together keep the confidence."""
+        return self.confidence if self.attempts == 1 else 1 - (1 - self.confidence) / self.attempts
+
     def _check_certifiable(self, what: str) -> None:
+        self._check_declared()
         if self.max_risk is None or self.ambiguity is not None:
             dial = "ambiguity is declared" if self.ambiguity is not None else "no max_risk is set"
             raise ValueError(f"{what}() is for max_risk with gold labels, but {dial}.")
@@ -402,7 +508,6 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ids : array-like of shape (n,), optional
             Names of the instances, where `fit` was given names.
         """
-        check_is_fitted(self)
         self._check_certifiable("certify")
         assert self.max_risk is not None
         if self.attempts_made_ >= self.attempts:
@@ -413,8 +518,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "1 - confidence."
             )
         n = _num_samples(X_gold)
-        truth = gold.gold_columns(y_gold, self.classes_, n)
-        confidence = 1.0 - (1.0 - self.confidence) / self.attempts
+        truth = gold_columns(y_gold, self.classes_, n)
+        confidence = self._confidence_of_one
         least = least_gold(self.max_risk, confidence)
         if n < least:
             raise ValueError(
@@ -422,7 +527,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"{confidence:.3g} confidence needs {least} accepted ones without a single error. "
                 "Nothing was tested."
             )
-        self._refuse_seen_gold(X_gold, n, groups, ids)
+        prints = fingerprints(X_gold)
+        self._refuse_gold(prints, groups, ids)
         plan = self.plan_ if hasattr(self, "plan_") else self._make_plan(n, None, None)
         if n < plan.n_gold and plan.rows is not None:
             warnings.warn(
@@ -440,7 +546,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             max_risk=self.max_risk,
             confidence=confidence,
         )
-        self.attempts_made_ += 1
+        self._tested.append(self._seen.tested(prints, ids=ids, groups=groups))
         self.plan_ = plan
         self.accept_threshold_ = self.tests_.threshold
         self.promise_ = say_certificate(
@@ -448,14 +554,19 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def _refuse_seen_gold(self, X_gold: Any, n: int, groups: Any, ids: Any) -> None:
-        gold.refuse_groups(groups, self._groups, n)
-        if self._ids is not None and ids is not None:
-            if len(ids) != n:
-                raise ValueError(f"there are {n} gold instances but {len(ids)} ids.")
-            gold.refuse_known_ids(ids, self._ids)
-        elif len(self._prints):
-            gold.refuse_copies(fingerprints(X_gold), self._prints)
+    def _refuse_gold(self, prints: Prints, groups: Any, ids: Any) -> None:
+        for seen in [self._seen, *self._tested]:
+            seen.refuse_groups(groups, len(prints))
+            seen.refuse(prints, ids=ids, what="gold", where="certify", why=FRESH)
+        self._seen.refuse_twice(prints, ids=ids)
+        if hasattr(self, "_planned"):
+            others = np.flatnonzero(~np.isin(prints, self._planned))
+            if len(others):
+                raise ValueError(
+                    f"gold row {others[0]} ({len(others)} such row(s)) is not among the "
+                    f"{len(self._planned)} that the plan drew; the certificate is for rows drawn "
+                    "at random. Give X[plan.rows], or plan without X if you drew them yourself."
+                )
 
     def _worth(self, tests: Tests, plan: Plan) -> tuple[int, float] | None:
         """Fewest gold labels that would probably pass, and at which coverage."""
@@ -516,10 +627,15 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tied = np.flatnonzero(judged.accept == self._cut.threshold)
         if not len(tied):
             return judged
-        lucky = draws(fingerprints(X)[tied], self._seed) < self._cut.tied_share
+        lucky = self._drawn(_safe_indexing(X, tied))
         accept = judged.accept.copy()
         accept[tied[lucky]] = np.nextafter(self._cut.threshold, np.inf)
         return judged._replace(accept=accept)
+
+    def _drawn(self, tied: Any) -> NDArray[np.bool_]:
+        """Which of the instances whose score equals the threshold are accepted."""
+        assert self._cut is not None
+        return draws(fingerprints(tied), self._seed) < self._cut.tied_share
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict a label for every instance, however unsure."""

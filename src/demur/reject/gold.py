@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from demur.candidates import is_missing
+from demur.reject.scores import fingerprints
+
+Prints = NDArray[np.uint64]
 
 UNLIKELY = 1e-3  # so many copies of training rows do not come by chance
 
@@ -31,66 +35,142 @@ def gold_columns(y_gold: Any, classes: NDArray[Any], n: int | None = None) -> ND
             shown = ", ".join(map(repr, classes.tolist()[:10]))
             raise ValueError(
                 f"gold label {label!r} at row {row} is not one of the classes that the model "
-                f"knows ({shown}{', ...' if len(classes) > 10 else ''})."
+                f"knows ({shown}{', ...' if len(classes) > 10 else ''}). If it is the true label, "
+                "to leave the row out would make the certificate wrong: fit with classes that "
+                "hold it."
             )
     return np.asarray([place[label] for label in listed], dtype=np.intp)
 
 
-def refuse_known_ids(gold: Any, training: NDArray[Any]) -> None:
-    """Refuse gold whose id is that of an instance the model learned from."""
-    known = np.flatnonzero(np.isin(np.asarray(gold), training))
-    if len(known):
-        raise ValueError(
-            f"gold row {known[0]} (id {np.asarray(gold)[known[0]].item()!r}; {len(known)} such "
-            "row(s)) was used in fit; a certificate needs instances that the model has never "
-            "seen, neither label nor candidate set."
-        )
+@dataclass(frozen=True)
+class Seen:
+    """What gold must not be: instances that were learned from, or verified in an earlier test.
 
+    Instances are told by their ids where both sides have some, else by their features. How
+    often two different instances have the same features is told by the training instances.
 
-def refuse_copies(gold: NDArray[np.uint64], training: NDArray[np.uint64]) -> None:
-    """Refuse gold with more copies of training rows than would come by chance.
-
-    How often a fresh row equals a training row is told by how often one training row equals
-    another. Where features are few and coarse, copies are common, and only ids can tell.
+    Attributes
+    ----------
+    prints : ndarray of shape (n,)
+        Fingerprints of the features.
+    ids, groups : ndarray of shape (n,), or None
+    copied : float
+        Share of the training instances whose features another one has too.
+    paired : float
+        Share of the pairs of training instances that have the same features.
+    used : str
+        What for, to be told in messages.
     """
-    copies = np.flatnonzero(np.isin(gold, training))
-    if not len(copies):
-        return
-    _, place, count = np.unique(training, return_inverse=True, return_counts=True)
-    by_chance = float(np.mean(count[place] > 1))
-    if binom.sf(len(copies) - 1, len(gold), by_chance) < UNLIKELY:
-        raise ValueError(
-            f"{len(copies)} of {len(gold)} gold rows (the first is row {copies[0]}) are copies of "
-            f"rows used in fit, where about {by_chance * len(gold):.1f} would be so by chance; a "
-            "certificate needs instances that the model has never seen, neither label nor "
-            "candidate set. If they are others with the same features, give ids= in fit and "
-            "in certify."
+
+    prints: Prints
+    ids: NDArray[Any] | None
+    groups: NDArray[Any] | None
+    copied: float
+    paired: float
+    used: str = "in fit"
+
+    @classmethod
+    def of(cls, X: Any, *, ids: Any, groups: Any, learned: bool) -> Self:
+        """Training instances; those that nothing was learned from only tell of chance."""
+        prints = fingerprints(X)
+        n = len(prints)
+        for name, given in (("ids", ids), ("groups", groups)):
+            if given is not None and len(given) != n:
+                raise ValueError(f"X has {n} rows but there are {len(given)} {name}.")
+        counts = np.unique(prints, return_counts=True)[1]
+        return cls(
+            prints if learned else prints[:0],
+            np.asarray(ids) if ids is not None and learned else None,
+            np.asarray(groups) if groups is not None and learned else None,
+            float(counts[counts > 1].sum() / max(n, 1)),
+            float((counts * (counts - 1)).sum() / max(n * (n - 1), 1)),
         )
 
-
-def refuse_groups(gold: Any, training: Any, n: int) -> None:
-    """Refuse gold that depends on itself or on the training data by its groups."""
-    if training is None and gold is None:
-        return
-    if gold is None:
-        raise ValueError(
-            "the model was fitted with groups; give groups= of the gold instances too, one "
-            "instance a group."
-        )
-    groups = np.asarray(gold)
-    if len(groups) != n:
-        raise ValueError(f"there are {n} gold instances but {len(groups)} groups.")
-    names, counts = np.unique(groups, return_counts=True)
-    if (counts > 1).any():
-        worst = names[counts.argmax()].item()
-        raise ValueError(
-            f"group {worst!r} has {counts.max()} gold instances, which depend on each other; "
-            "draw one of each group at most, as plan(X, groups=...) does."
-        )
-    if training is not None:
-        known = np.flatnonzero(np.isin(groups, np.asarray(training)))
-        if len(known):
+    def refuse(self, prints: Prints, *, ids: Any, what: str, where: str, why: str) -> None:
+        """Refuse instances that were seen: any known id, or more copies than by chance."""
+        n = len(prints)
+        if ids is not None and len(ids) != n:
+            raise ValueError(f"there are {n} {what} instances but {len(ids)} ids.")
+        if ids is not None and self.ids is not None:
+            names = np.asarray(ids)
+            known = np.flatnonzero(np.isin(names, self.ids))
+            if len(known):
+                raise ValueError(
+                    f"{what} row {known[0]} (id {names[known[0]].item()!r}; {len(known)} such "
+                    f"row(s)) was used {self.used}; {why}"
+                )
+            return
+        copies = np.flatnonzero(np.isin(prints, self.prints))
+        if len(copies) and binom.sf(len(copies) - 1, n, self.copied) < UNLIKELY:
             raise ValueError(
-                f"group {groups[known[0]].item()!r} of gold row {known[0]} ({len(known)} such "
-                "row(s)) was used in fit; draw gold from groups that the model has never seen."
+                f"{len(copies)} of {n} {what} rows (the first is row {copies[0]}) are copies of "
+                f"rows used {self.used}, where about {self.copied * n:.1f} would be so by chance; "
+                f"{why} If they are others with the same features, give ids= in fit and in "
+                f"{where}."
             )
+
+    def refuse_twice(self, prints: Prints, *, ids: Any) -> None:
+        """Refuse gold that holds one instance several times."""
+        if ids is not None:
+            names, counts = np.unique(np.asarray(ids), return_counts=True)
+            if (counts > 1).any():
+                worst = names[counts.argmax()].item()
+                raise ValueError(
+                    f"the gold instance with id {worst!r} is given {counts.max()} times; each "
+                    "counts once."
+                )
+            return
+        n = len(prints)
+        repeated = n - len(np.unique(prints))
+        expected = self.paired * n * (n - 1) / 2
+        if repeated and poisson.sf(repeated - 1, expected) < UNLIKELY:
+            raise ValueError(
+                f"{repeated} of {n} gold rows repeat another gold row, where about {expected:.1f} "
+                "would by chance; each instance counts once. If they are others with the same "
+                "features, give ids= of the gold."
+            )
+
+    def refuse_groups(self, groups: Any, n: int) -> None:
+        """Refuse gold that depends on itself or on the training data by its groups."""
+        if groups is None:
+            if self.groups is not None:
+                raise ValueError(
+                    "the model was fitted with groups; give groups= of the gold instances too, "
+                    "one instance a group."
+                )
+            return
+        if len(groups) != n:
+            raise ValueError(f"there are {n} gold instances but {len(groups)} groups.")
+        names, counts = np.unique(np.asarray(groups), return_counts=True)
+        if (counts > 1).any():
+            worst = names[counts.argmax()].item()
+            raise ValueError(
+                f"group {worst!r} has {counts.max()} gold instances, which depend on each other; "
+                "draw one of each group at most, as plan(X, groups=...) does."
+            )
+        if self.groups is not None:
+            known = np.flatnonzero(np.isin(np.asarray(groups), self.groups))
+            if len(known):
+                raise ValueError(
+                    f"group {np.asarray(groups)[known[0]].item()!r} of gold row {known[0]} "
+                    f"({len(known)} such row(s)) was used {self.used}; draw gold from groups that "
+                    "the model has never seen."
+                )
+
+    def tested(self, prints: Prints, *, ids: Any, groups: Any) -> Self:
+        """The same for gold that was tested: a later test needs other instances."""
+        return replace(
+            self,
+            prints=prints,
+            ids=None if ids is None else np.asarray(ids),
+            groups=None if groups is None else np.asarray(groups),
+            used="in an earlier test",
+        )
+
+    def holds(self, prints: Prints, *, ids: Any, groups: Any) -> NDArray[np.bool_]:
+        """Which instances of a batch were seen, or depend on such."""
+        if groups is not None and self.groups is not None:
+            return np.isin(np.asarray(groups), self.groups)
+        if ids is not None and self.ids is not None:
+            return np.isin(np.asarray(ids), self.ids)
+        return np.isin(prints, self.prints)

@@ -212,13 +212,19 @@ def _best_order(
     return best
 
 
-def draw_rows(scores: Floats, plan: Plan, rng: np.random.Generator, groups: Any = None) -> Ints:
+def draw_rows(
+    scores: Floats,
+    plan: Plan,
+    rng: np.random.Generator,
+    groups: Any = None,
+    drawable: NDArray[np.bool_] | None = None,
+) -> Ints:
     """Rows of a batch to verify: at random within the region, at most one of each group.
 
     With groups one instance of each is drawn first, so that each group counts the same,
     and the rows that are drawn are independent of each other.
     """
-    rows = np.arange(len(scores))
+    rows = np.arange(len(scores)) if drawable is None else np.flatnonzero(drawable)
     if groups is not None:
         shuffled = rng.permutation(rows)
         _, first = np.unique(np.asarray(groups)[shuffled], return_index=True)

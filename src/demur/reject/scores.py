@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from demur.base import Judgement
 from demur.candidates import CandidateSets
-from demur.reject.labels import LabelClassifier
+from demur.reject.labels import LabelClassifier, class_proba
 
 Floats = NDArray[np.float64]
+
+DENSE_ROWS = 256  # of a sparse table, as many at once are written out
 
 
 class Fresh(NamedTuple):
@@ -84,14 +86,8 @@ def judge(model: Any, X: Any) -> tuple[NDArray[Any], Judgement]:
             model = model.best_estimator_
         elif isinstance(model, FrozenEstimator):
             model = model.estimator
-        elif hasattr(model, "predict_proba"):
-            proba = np.asarray(model.predict_proba(X), dtype=np.float64)
-            return np.asarray(model.classes_), Judgement.of_proba(proba)
         else:
-            raise ValueError(
-                f"{type(model).__name__} gives neither accept scores nor probabilities, so "
-                "nothing says how sure it is."
-            )
+            return np.asarray(model.classes_), Judgement.of_proba(class_proba(model, X))
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     return np.asarray(model.classes_), model.judge(X)
@@ -170,19 +166,15 @@ def fingerprints(X: Any) -> NDArray[np.uint64]:
     """
     if sp.issparse(X):
         table = sp.csr_array(X)
-        table.sort_indices()
-        pieces = [
-            table.indices[i:j].astype(np.int64).tobytes()
-            + table.data[i:j].astype(np.float64).tobytes()
-            for i, j in zip(table.indptr[:-1], table.indptr[1:], strict=True)
-        ]
+        rows = range(0, table.shape[0], DENSE_ROWS)
+        parts = [fingerprints(table[i : i + DENSE_ROWS].toarray()) for i in rows]
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *parts])
+    cells = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if cells.dtype.kind in "biuf":
+        numbers = np.ascontiguousarray(cells, dtype=np.float64)
+        pieces = [row.tobytes() for row in numbers + 0.0]  # -0.0 is the zero it equals
     else:
-        cells = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-        if cells.dtype.kind in "biuf":
-            numbers = np.ascontiguousarray(cells.reshape(len(cells), -1), dtype=np.float64)
-            pieces = [row.tobytes() for row in numbers + 0.0]  # -0.0 is the zero it equals
-        else:
-            pieces = [repr(row).encode() for row in cells.tolist()]
+        pieces = [repr(row).encode() for row in cells.tolist()]
     digests = b"".join(hashlib.blake2b(piece, digest_size=8).digest() for piece in pieces)
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 

@@ -13,29 +13,30 @@ from demur.reject.promise import Promise
 Floats = NDArray[np.float64]
 
 
-def say_coverage(coverage: float, cut: Cut, n: int, source: str, ties: str) -> Promise:
-    """What the coverage dial promises."""
-    if cut.step == 0 or ties == "drawn":
-        within = f"within 1/({n} + 1) on average"
+def say_coverage(coverage: float, cut: Cut, n: int, ties: str, *, fresh: bool) -> Promise:
+    """What the coverage dial promises: a guarantee by a fresh batch only."""
+    holds = fresh and (ties == "drawn" or cut.step == 0)
+    if holds:
+        said = f"accepts {coverage:.1%}, within 1/({n} + 1) on average"
+    elif ties == "whole" and cut.step:
+        said = f"accepts about {cut.expected:.1%}, the nearest that whole tied steps allow"
     else:
-        within = f"about {cut.expected:.1%}, the nearest that whole tied steps allow"
+        said = f"accepts about {coverage:.1%}; calibrate(X) with an unlabelled batch guarantees it"
+    source = (
+        "instances of an unlabelled batch"
+        if fresh
+        else "training instances, each judged by a model that has not seen it"
+    )
     rests = [
         f"set by {n} {source}",
-        "holds for instances like these; nothing is promised on the error",
+        "for instances like these; nothing is promised on the error",
     ]
-    if ties == "drawn" and cut.step * n > 1:
+    if ties == "drawn" and cut.step:
         rests.append(
             f"{cut.step:.1%} of the scores equal the threshold; of such, {cut.tied_share:.0%} are "
             "accepted, drawn by seed"
         )
-    return Promise(
-        "coverage",
-        True,
-        f"accepts {coverage:.1%}, {within}",
-        tuple(rests),
-        cut.threshold,
-        cut.expected,
-    )
+    return Promise("coverage", holds, said, tuple(rests), cut.threshold, cut.expected)
 
 
 def say_cost(
@@ -164,7 +165,8 @@ def say_conditional(
         f"confidence, conditional on ambiguity {ambiguity:.3g}",
         (
             condition,
-            f"also on the true label being in every set; {tests.errors[last]} of "
+            f"also on the true label being in every set, and on the model being like those of "
+            f"the folds; {tests.errors[last]} of "
             f"{tests.accepted[last]} accepted training instances lie outside their sets, out of "
             f"fold: {share:.1%} / (1 - {ambiguity:.3g}) = {share / (1 - ambiguity):.1%}",
         ),

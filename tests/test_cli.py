@@ -9,9 +9,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import demur
-from conftest import ROOT
 from demur.cli import app
 from demur.demo import MEASURES, run_demo
+from places import ROOT
 
 
 def invoke(*arguments):

@@ -10,8 +10,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from conftest import ROOT
 from demur.noise import class_dependent_noise
+from places import ROOT
 
 EXAMPLE = ROOT / "examples" / "own_method.py"
 

@@ -15,7 +15,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import reference_folder
 from demur.candidates import CandidateSets
 from demur.noise import (
     READINGS,
@@ -25,6 +24,7 @@ from demur.noise import (
     pair_classes,
     uniform_noise,
 )
+from places import reference_folder
 
 TINY = 1e-6  # a right implementation fails a count below with at most this chance
 

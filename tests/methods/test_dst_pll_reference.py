@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from conftest import reference_folder
 from demur import CandidateSets, DstPll
 from demur.evidence.combine import combine
+from places import reference_folder
 
 FOLDER = reference_folder() / "dst-pll"
 FILES = sorted(FOLDER.glob("*.npz"))

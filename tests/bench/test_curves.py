@@ -4,13 +4,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from sample_folder import EVIL, METHODS, SETTINGS, judged, write_results
 
 from demur.bench.curves import Setting, trade_off_curves
 from demur.bench.judged import Judged
 from demur.bench.spec import Spec
 from demur.bench.store import read_results, write_run
 from demur.metrics import accepted_accuracy, aurc
+from sample_folder import EVIL, METHODS, SETTINGS, judged, write_results
 
 RIGHT = [True, True, False, True, False, False]
 SCORES = [9, 7, 7, 4, 4, 1]

@@ -11,7 +11,6 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
-from sample_folder import EVIL, METHODS, write_results
 from typer.testing import CliRunner
 
 from demur import CandidateSets
@@ -25,6 +24,7 @@ from demur.cli import app
 from demur.methods import METHODS as REGISTRY
 from demur.noise import uniform_noise
 from demur.theory import ExpectedMassCurve
+from sample_folder import EVIL, METHODS, write_results
 
 
 @pytest.fixture(scope="module")

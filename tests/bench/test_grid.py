@@ -4,6 +4,7 @@ from demur.bench.grid import expand, parse_filter, preset_names, read_preset, se
 from demur.datasets import registry
 from demur.methods import METHODS, method
 
+TEN = {"dst-pll", "pl-knn", "ipal", "pl-svm", "pl-ecoc", "proden", "cc", "pop", "valen", "crosel"}
 GRID = {"grid": [{"datasets": ["iris", "wine"], "noise": ["uniform"], "methods": ["pl-knn"]}]}
 
 
@@ -20,7 +21,19 @@ def test_presets_name_what_there_is(name):
         assert spec.dataset in registry()
         assert set(spec.parameters) <= set(method(spec.method)().get_params())
         assert (spec.noise == "real") == registry()[spec.dataset].candidates
-    assert {spec.method for spec in specs} == set(METHODS)
+    assert {spec.method for spec in specs} == TEN
+
+
+def test_a_method_enters_a_preset_only_when_asked(monkeypatch):
+    monkeypatch.setattr("demur.bench.grid.METHODS", (*METHODS, "brand-new"))
+    preset = read_preset("quick")
+    ten, more = expand(preset), expand(preset, added=["brand-new", "cc"])
+    assert {spec.method for spec in ten} == TEN
+    assert set(ten) < set(more)
+    assert {spec.method for spec in set(more) - set(ten)} == {"brand-new"}
+    assert len(more) == len(ten) * 11 / 10
+    with pytest.raises(ValueError, match="methods of .* names 'newer'"):
+        expand(preset, added=["newer"])
 
 
 def test_tabular_is_what_the_tables_are_made_of():

@@ -1,11 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_up import write
 
 from demur.bench.measures import grid_threshold, measure_runs, missing_runs, risk_of, summarise
 from demur.bench.pairs import line_up, rank_methods
 from demur.bench.store import read_results
+from made_up import write
 
 RIGHT = [1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0]
 SCORE = [0.97, 0.95, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.55, *np.arange(0.5, 0.0, -0.05)]

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from sample_folder import EVIL, EVIL_ERROR, METHODS, SETTINGS, write_results
 from typer.testing import CliRunner
 
 from demur.bench.curves import trade_off_curves
@@ -21,6 +20,7 @@ from demur.bench.statistics import average_ranks
 from demur.bench.store import read_results, write_run
 from demur.bench.tables import make_tables
 from demur.cli import app
+from sample_folder import EVIL, EVIL_ERROR, METHODS, SETTINGS, write_results
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

@@ -3,7 +3,6 @@ import io
 
 import numpy as np
 import pytest
-from made_up import write
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -12,6 +11,7 @@ from demur.bench.published import groups, published, published_costs
 from demur.bench.store import read_results
 from demur.bench.tables import make_tables, rankings
 from demur.cli import app
+from made_up import write
 
 N = 40
 DATASETS = ("ecoli", "flare", "bird-song")

@@ -74,7 +74,9 @@ def _bundled() -> Iterable[Traversable]:
     return (resources.files("demur.bench") / "presets").iterdir()
 
 
-def expand(preset: Mapping[str, Any], seeds: int | None = None) -> list[Spec]:
+def expand(
+    preset: Mapping[str, Any], seeds: int | None = None, added: Sequence[str] = ()
+) -> list[Spec]:
     """All runs of a preset, neighbours of one dataset and split side by side.
 
     Parameters
@@ -83,6 +85,8 @@ def expand(preset: Mapping[str, Any], seeds: int | None = None) -> list[Spec]:
         As `read_preset` gives it.
     seeds : int, optional
         That many seeds from 0, whatever the preset says.
+    added : sequence of str, optional
+        Methods beside those of the preset, with their default parameters.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def expand(preset: Mapping[str, Any], seeds: int | None = None) -> list[Spec]:
     for i, block in enumerate(preset["grid"], start=1):
         where = f"[[grid]] number {i} of the preset"
         _check_keys(block, _GRID, where)
-        for spec in _expand_block(_inherit(preset, block), seeds, where):
+        for spec in _expand_block(_inherit(preset, block), seeds, added, where):
             if specs.setdefault(spec.setting, spec) is not spec:
                 raise ValueError(
                     f"{where} repeats {spec}; a preset has one run for each dataset, filter of "
@@ -105,11 +109,13 @@ def expand(preset: Mapping[str, Any], seeds: int | None = None) -> list[Spec]:
     return list(specs.values())
 
 
-def _expand_block(block: Mapping[str, Any], seeds: int | None, where: str) -> Iterable[Spec]:
+def _expand_block(
+    block: Mapping[str, Any], seeds: int | None, added: Sequence[str], where: str
+) -> Iterable[Spec]:
     for name in ("datasets", "noise"):
         if not block.get(name):
             raise ValueError(f"{where} lacks {name}.")
-    methods = block.get("methods", METHODS)
+    methods = list(dict.fromkeys([*block.get("methods", METHODS), *added]))
     for what, named in (
         ("methods", methods),
         ("parameters", block.get("parameters", {})),

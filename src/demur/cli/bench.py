@@ -62,6 +62,10 @@ def run(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="So many seeds, whatever the preset says.")
     ] = None,
+    add_method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A method beside the preset's. Can be repeated."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Workers; -1 is one for each core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky (this machine), dask or ray.")] = "loky",
     scheduler: Annotated[
@@ -98,7 +102,8 @@ def run(
         from demur.bench.run import run_grid
         from demur.cli import progress
 
-        specs = select(expand(read_preset(preset), seeds), map(parse_filter, only or []))
+        grid = expand(read_preset(preset), seeds, add_method or [])
+        specs = select(grid, map(parse_filter, only or []))
         work = partial(
             run_grid,
             specs,

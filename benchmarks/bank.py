@@ -72,11 +72,25 @@ def splits_of(path: Path) -> Iterator[Split]:
         )  # fmt: skip
 
 
-def train(draws: Path, out: Path, device: str) -> None:
-    """One file a dataset: logarithms of probabilities, so that float16 tells apart those near 1."""
+def train(
+    draws: Path, out: Path, device: str, datasets: list[str] | None = None, **settings: Any
+) -> None:
+    """One file a dataset: logarithms of probabilities, so that float16 tells apart those near 1.
+
+    Parameters
+    ----------
+    draws, out : Path
+    device : str
+    datasets : list of str, optional
+        By default all that were drawn.
+    **settings
+        Of PRODEN.
+    """
     from demur.methods.deep import Proden, fit_stack
 
     for path in sorted(draws.glob("*.npz")):
+        if datasets and path.stem not in datasets:
+            continue
         start = time.perf_counter()
         splits = list(splits_of(path))
         parts = []  # (split, its rows to learn from, its rows to judge)
@@ -87,7 +101,9 @@ def train(draws: Path, out: Path, device: str) -> None:
         arrays: dict[str, NDArray[Any]] = {}
         for size in sorted({len(rows) for _, rows, _ in parts}):
             group = [part for part in parts if len(part[1]) == size]
-            models = [Proden(random_state=splits[i].seed, device=device) for i, _, _ in group]
+            models = [
+                Proden(random_state=splits[i].seed, device=device, **settings) for i, _, _ in group
+            ]
             # All classes stay, also where no candidate of a fold has one.
             sets = [_named(splits[i].S_train[rows]) for i, rows, _ in group]
             fit_stack(models, [splits[i].X_train[rows] for i, rows, _ in group], sets)
@@ -152,12 +168,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--datasets", nargs="+", help="train these alone")
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--batch-size", type=int)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.step == "draw":
         draw(args.out, args.seeds)
     elif args.step == "train":
-        train(args.draws, args.out, args.device)
+        settings = {"n_epochs": args.epochs, "batch_size": args.batch_size}
+        train(args.draws, args.out, args.device, args.datasets, **settings)
     else:
         join(args.draws, args.scores, args.out)
 

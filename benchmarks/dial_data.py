@@ -9,6 +9,7 @@ splits of `bank.py draw`; PRODEN's probabilities come from `bank.py join`.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from demur.base import Judgement
 from demur.reject.scores import Fresh, judge, learner_of, out_of_fold
 
 METHODS = ("dst-pll", "pl-knn", "proden", "logistic")
-BANK = Path("bank")
+BANK = Path(os.environ.get("DEMUR_BANK", "bank"))
 
 
 class Known(NamedTuple):

@@ -203,14 +203,15 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = sets.classes
         return self._start(dial, seed, model, held_out, seen, fresh=False)
 
-    def adopt(self, held_out: Fresh, X: Any, *, groups: Any = None, ids: Any = None) -> Self:
+    def adopt(self, held_out: Fresh | None, X: Any, *, groups: Any = None, ids: Any = None) -> Self:
         """Set the dial on a frozen estimator whose held-out judgements are known already.
 
         Parameters
         ----------
-        held_out : Fresh
+        held_out : Fresh or None
             The training instances as judged by models that have not seen them, such as
             ``out_of_fold_`` of another dial, or what `demur.reject.scores.out_of_fold` gives.
+            None where all is planned already and only `certify` with that plan is to follow.
         X : array-like of n rows
             Those training instances, so that gold among them is refused.
         groups, ids : array-like of shape (n,), optional
@@ -222,10 +223,12 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "adopt() is for a trained estimator: RejectClassifier(FrozenEstimator(model), ...)."
             )
-        if _num_samples(X) != len(held_out.top):
+        if held_out is None and (dial != "max_risk" or self.ambiguity is not None):
+            raise ValueError("held_out may be None only for max_risk with gold labels.")
+        if held_out is not None and _num_samples(X) != len(held_out.top):
             raise ValueError(f"X has {_num_samples(X)} rows, and {len(held_out.top)} are judged.")
         self.classes_, _ = judge(self.estimator, _safe_indexing(X, np.arange(1)))
-        if held_out.proba.shape[1] != len(self.classes_):
+        if held_out is not None and held_out.proba.shape[1] != len(self.classes_):
             raise ValueError(
                 f"the judgements are of {held_out.proba.shape[1]} classes, and the estimator knows "
                 f"{len(self.classes_)}."
@@ -249,18 +252,19 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return Fresh(judged.accept, judged.top, judged.proba, held)
 
     def _start(
-        self, dial: str, seed: int, model: Any, held_out: Fresh, seen: Seen, *, fresh: bool
+        self, dial: str, seed: int, model: Any, held_out: Fresh | None, seen: Seen, *, fresh: bool
     ) -> Self:
         """Take over a trained model, and set its threshold."""
-        self.estimator_, self.out_of_fold_ = model, held_out
+        for name in ("plan_", "tests_", "out_of_fold_", "_estimates"):
+            self.__dict__.pop(name, None)
+        self.estimator_ = model
         self._seed, self._seen, self._fresh = seed, seen, fresh
         self._declared = {name: getattr(self, name) for name in DECLARED}
-        self._estimates = error_estimates(held_out)
+        if held_out is not None:
+            self.out_of_fold_, self._estimates = held_out, error_estimates(held_out)
         self._cut: Cut | None = None
         self._n_recalibrated = 0
         self._tested: list[Seen] = []
-        for name in ("plan_", "tests_", "_planned"):
-            self.__dict__.pop(name, None)
         self._set_threshold(dial)
         return self
 
@@ -313,12 +317,11 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return dial
 
     def _set_threshold(self, dial: str) -> None:
-        known = self.out_of_fold_
         if dial == "coverage":
-            self._cut_at(known.accept, fresh=self._fresh, stacklevel=5)
+            self._cut_at(self.out_of_fold_.accept, fresh=self._fresh, stacklevel=5)
         elif dial == "cost":
             self.accept_threshold_ = threshold_for_cost(
-                known.accept, self._estimates, float(self.cost or 0.0)
+                self.out_of_fold_.accept, self._estimates, float(self.cost or 0.0)
             )
             self._say_cost()
         elif self.ambiguity is not None:
@@ -446,9 +449,9 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_certifiable("plan")
         check_whole("n_gold", n_gold, 1)
-        self.__dict__.pop("_planned", None)
+        self.__dict__.pop("plan_", None)  # a plan that fails leaves no older one behind
         if X is None:
-            self.plan_ = self._make_plan(n_gold, None, None)
+            self.plan_ = self._make_plan(n_gold)
             return self.plan_
         if self._seen.groups is not None and groups is None:
             raise ValueError("the model was fitted with groups; give groups= of X too.")
@@ -463,14 +466,23 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         made = self._make_plan(n_gold, scores, len(np.unique(units)))
         rng = np.random.default_rng([self._seed, self.attempts_made_])
         rows = draw_rows(scores, made, rng, groups, drawable)
-        self._planned = prints[rows]
-        self.plan_ = replace(made, rows=rows)
+        self.plan_ = replace(made, rows=rows, prints=prints[rows])
         return self.plan_
 
     def _make_plan(
-        self, n_gold: int, batch: NDArray[np.float64] | None, n_drawable: int | None
+        self,
+        n_gold: int,
+        batch: NDArray[np.float64] | None = None,
+        n_drawable: int | None = None,
+        *,
+        whole: bool = False,
     ) -> Plan:
         assert self.max_risk is not None
+        if not hasattr(self, "out_of_fold_"):
+            raise ValueError(
+                "nothing is known of the training instances to plan by; give held_out in adopt, "
+                "or plan= in certify."
+            )
         return make_plan(
             self.out_of_fold_.accept,
             self._estimates,
@@ -479,6 +491,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_gold=n_gold,
             batch=batch,
             n_drawable=n_drawable,
+            whole=whole,
             seed=self._seed,
         )
 
@@ -493,20 +506,32 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             dial = "ambiguity is declared" if self.ambiguity is not None else "no max_risk is set"
             raise ValueError(f"{what}() is for max_risk with gold labels, but {dial}.")
 
-    def certify(self, X_gold: Any, y_gold: Any, *, groups: Any = None, ids: Any = None) -> Self:
+    def certify(
+        self,
+        X_gold: Any,
+        y_gold: Any,
+        *,
+        groups: Any = None,
+        ids: Any = None,
+        plan: Plan | None = None,
+    ) -> Self:
         """Test thresholds with gold labels, and accept by the loosest that passes.
 
         Parameters
         ----------
         X_gold : array-like of n rows
-            Drawn at random, from the region of ``plan_`` if there is a plan, and never seen
-            in training: neither label nor candidate set.
+            Drawn at random, from the region of the plan if there is one, and never seen in
+            training: neither label nor candidate set.
         y_gold : array-like of shape (n,)
             Their true labels.
         groups : array-like of shape (n,), optional
             At most one gold instance of a group, and no group that was trained on.
         ids : array-like of shape (n,), optional
             Names of the instances, where `fit` was given names.
+        plan : Plan, optional
+            Made before any of these labels was seen, such as one that was kept in a file. By
+            default ``plan_``; without that the tests are planned now, by the training
+            instances, for gold that was drawn among all instances.
         """
         self._check_certifiable("certify")
         assert self.max_risk is not None
@@ -528,8 +553,15 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "Nothing was tested."
             )
         prints = fingerprints(X_gold)
-        self._refuse_gold(prints, groups, ids)
-        plan = self.plan_ if hasattr(self, "plan_") else self._make_plan(n, None, None)
+        if plan is None:
+            plan = self.plan_ if hasattr(self, "plan_") else self._make_plan(n, whole=True)
+        elif (plan.max_risk, plan.confidence) != (self.max_risk, confidence):
+            raise ValueError(
+                f"the plan is for an error of at most {plan.max_risk:.3g} with "
+                f"{plan.confidence:.3g} confidence, and not for {self.max_risk:.3g} with "
+                f"{confidence:.3g}; plan anew."
+            )
+        self._refuse_gold(prints, groups, ids, plan)
         if n < plan.n_gold and plan.rows is not None:
             warnings.warn(
                 f"{plan.n_gold} rows were to be verified, but {n} are given. The certificate holds "
@@ -554,17 +586,17 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def _refuse_gold(self, prints: Prints, groups: Any, ids: Any) -> None:
+    def _refuse_gold(self, prints: Prints, groups: Any, ids: Any, plan: Plan) -> None:
         for seen in [self._seen, *self._tested]:
             seen.refuse_groups(groups, len(prints))
             seen.refuse(prints, ids=ids, what="gold", where="certify", why=FRESH)
         self._seen.refuse_twice(prints, ids=ids)
-        if hasattr(self, "_planned"):
-            others = np.flatnonzero(~np.isin(prints, self._planned))
+        if plan.prints is not None:
+            others = np.flatnonzero(~np.isin(prints, plan.prints))
             if len(others):
                 raise ValueError(
                     f"gold row {others[0]} ({len(others)} such row(s)) is not among the "
-                    f"{len(self._planned)} that the plan drew; the certificate is for rows drawn "
+                    f"{len(plan.prints)} that the plan drew; the certificate is for rows drawn "
                     "at random. Give X[plan.rows], or plan without X if you drew them yourself."
                 )
 

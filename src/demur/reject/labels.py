@@ -108,6 +108,11 @@ class LabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the classifier."""
+        return int(self.estimator_.n_features_in_)
+
     def judge(self, X: Any) -> Judgement:
         """Predictions, probabilities and the largest of these, in one pass."""
         check_is_fitted(self)

@@ -51,6 +51,8 @@ class Plan:
         That some threshold passes, on the same average.
     rows : ndarray of int, or None
         Rows of the batch to verify, drawn at random.
+    prints : ndarray of uint64, or None
+        Fingerprints of these rows, by which `RejectClassifier.certify` knows them again.
     """
 
     max_risk: float
@@ -63,6 +65,7 @@ class Plan:
     expected_coverage: float
     chance: float
     rows: Ints | None = None
+    prints: NDArray[np.uint64] | None = None
 
     @property
     def least(self) -> tuple[int, int, int]:
@@ -110,6 +113,7 @@ def make_plan(
     n_gold: int,
     batch: Floats | None = None,
     n_drawable: int | None = None,
+    whole: bool = False,
     seed: int = 0,
 ) -> Plan:
     """The start, the steps and the region by which the expected coverage is largest.
@@ -126,6 +130,8 @@ def make_plan(
         Accept scores of the instances that the gold will be drawn from.
     n_drawable : int, optional
         How many of these can be drawn: a region must hold as many as are to be drawn.
+    whole : bool
+        No other region than all instances, as for gold that was drawn already.
     seed : int
     """
     check_share("max_risk", max_risk)
@@ -141,7 +147,7 @@ def make_plan(
     most = most_errors(np.arange(n_gold + 1), max_risk, 1.0 - confidence)
     rng = np.random.default_rng(seed)
     best: tuple[float, float, Ints] = (-1.0, 0.0, np.array([m - 1]))
-    for last in range(m - 1, -1, -REGIONS):
+    for last in [m - 1] if whole else range(m - 1, -1, -REGIONS):
         if n_drawable is not None and bins.coverages[last] * n_drawable < n_gold:
             break
         passes = _simulate(bins, last, n_gold, most, rng)
@@ -149,13 +155,13 @@ def make_plan(
         if found[0] > best[0]:
             best = found
     expected, chance, order = best
-    whole = order[-1] == m - 1
+    everywhere = order[-1] == m - 1
     return Plan(
         max_risk=max_risk,
         confidence=confidence,
         n_gold=n_gold,
-        region=-np.inf if whole else float(bins.thresholds[order[-1]]),
-        region_coverage=1.0 if whole else float(bins.coverages[order[-1]]),
+        region=-np.inf if everywhere else float(bins.thresholds[order[-1]]),
+        region_coverage=1.0 if everywhere else float(bins.coverages[order[-1]]),
         thresholds=bins.thresholds[order],
         coverages=bins.coverages[order],
         expected_coverage=expected,

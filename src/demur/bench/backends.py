@@ -149,15 +149,19 @@ def _end_with(owner: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextmanager
-def workers(backend: str, jobs: int, scheduler: str | None) -> Iterator[int]:
-    """Make a backend the one of joblib; gives the number of its workers."""
+def check_backend(backend: str, jobs: int, scheduler: str | None) -> None:
+    """Refuse what `workers` cannot start."""
     if backend not in BACKENDS:
         raise ValueError(f"the backend is {backend!r}; there are {', '.join(BACKENDS)}.")
     if scheduler is not None and backend not in _EXTRAS:
         raise ValueError(f"the backend {backend} has no scheduler; use --backend dask or ray.")
     if jobs == 0 or jobs < -1:
         raise ValueError(f"jobs is {jobs}; it must be 1 or more, or -1 for all cores.")
+
+
+@contextmanager
+def workers(backend: str, jobs: int, scheduler: str | None) -> Iterator[int]:
+    """Make a backend the one of joblib; gives the number of its workers."""
     with ExitStack() as stack:
         options: dict[str, Any] = {"n_jobs": jobs}
         if backend in _EXTRAS:

@@ -11,8 +11,16 @@ from demur.bench.spec import Spec, canonical
 from demur.bench.work import stack_key
 
 
-def make_tasks(specs: Iterable[Spec], stack: int | None = None) -> list[Task]:
-    """Group runs that are trained as one stack; each other run is a task of its own."""
+LONGEST = 300.0  # seconds; a longer task is cut where that costs nothing
+
+
+def make_tasks(specs: Iterable[Spec], costs: Costs, stack: int | None = None) -> list[Task]:
+    """Group runs that are trained as one stack; each other run is a task of its own.
+
+    Unless told how many to train in one go, all of a dataset and method are; but on a CPU, where
+    more of them are not quicker, no more than take a few minutes. A task is lost as a whole when
+    the process is killed, and is one worker's alone.
+    """
     if stack is not None and stack < 1:
         raise ValueError(f"stack is {stack}; it must be 1 or more.")
     groups: dict[str, list[Spec]] = {}
@@ -21,6 +29,9 @@ def make_tasks(specs: Iterable[Spec], stack: int | None = None) -> list[Task]:
     tasks = []
     for group in groups.values():
         size = stack or len(group)
+        if stack is None and not costs.gpu:
+            each = sum(map(costs.seconds, group)) / len(group)
+            size = max(min(size, int(LONGEST / each)), 1)
         parts = [tuple(group[i : i + size]) for i in range(0, len(group), size)]
         tasks += [Task(part[0].run_id, part) for part in parts]
     return tasks
@@ -39,7 +50,7 @@ def arrange(
     def seconds(task: Task) -> float:
         return sum(map(costs.seconds, task.specs))
 
-    tasks = sorted(make_tasks(specs, stack), key=seconds, reverse=True)
+    tasks = sorted(make_tasks(specs, costs, stack), key=seconds, reverse=True)
     if not lanes:
         return tasks, []
     networks = [task for task in tasks if trains_networks(task.specs[0].method)]

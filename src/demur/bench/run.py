@@ -16,7 +16,16 @@ from pathlib import Path
 
 import joblib
 
-from demur.bench.backends import Lanes, Task, Workers, alone, deaths, unordered, workers
+from demur.bench.backends import (
+    Lanes,
+    Task,
+    Workers,
+    alone,
+    check_backend,
+    deaths,
+    unordered,
+    workers,
+)
 from demur.bench.costs import Costs, trains_networks
 from demur.bench.locks import Lock, try_lock
 from demur.bench.plan import arrange, features_key
@@ -74,8 +83,9 @@ def run_grid(
     budget : float, optional
         Seconds; what would probably not be done by then is not begun.
     stack : int, optional
-        Most networks that are trained as one stack; by default all of a dataset and method.
-        A stack is lost or kept as a whole when the process is killed.
+        Most networks that are trained as one stack; by default all of a dataset and method, but
+        on a CPU not more than take a few minutes. A stack is lost or kept as a whole when the
+        process is killed.
     watch : callable
         Is given the tally whenever it changes.
     plan_only : bool, default=False
@@ -86,6 +96,7 @@ def run_grid(
     Tally
     """
     specs = list(dict.fromkeys(specs))
+    check_backend(backend, jobs, scheduler)
     check_parameters(specs)
     place = Place(None if data is None else str(Path(data).absolute()), None, device)
     grid = _Grid(specs, Path(out), place, budget, watch)

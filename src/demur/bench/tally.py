@@ -212,11 +212,11 @@ def list_unfinished(folder: Path, tally: Tally) -> Path | None:
             groups.setdefault(
                 (spec.dataset, spec.classes, spec.noise, spec.method, why), []
             ).append(spec)
-    with suppress(OSError):  # a full disk; the end of the output tells it too
+    draft = path.with_suffix(".draft")
+    try:
         if not groups:
             path.unlink(missing_ok=True)
             return None
-        draft = path.with_suffix(".draft")
         with draft.open("w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(
@@ -226,4 +226,7 @@ def list_unfinished(folder: Path, tally: Tally) -> Path | None:
                 seeds = " ".join(str(spec.seed) for spec in specs)
                 lines.writerow([*key, seeds, f"{tally.estimate(specs):.1f}"])
         os.replace(draft, path)
+    except OSError:  # a full disk; the end of the output tells what is not done, too
+        with suppress(OSError):
+            draft.unlink()
     return path

@@ -80,7 +80,11 @@ def run(
         ),
     ] = None,
     stack: Annotated[
-        int | None, typer.Option(min=1, help="Most networks to train in one go; else all.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Most networks to train in one go; else all, or on a CPU a few minutes' worth.",
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of the datasets; else DEMUR_DATA's.")

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from demur import __version__
 from demur.base import PartialLabelClassifier
+from demur.candidates import CandidateSets
 from demur.files.errors import DataError, UsageError
 from demur.files.features import SCALINGS, Column, Preparation
 from demur.files.output import atomic
@@ -78,6 +79,11 @@ class Model:
     def classes(self) -> list[str]:
         """The labels."""
         return [str(label) for label in self.method.classes_.tolist()]
+
+    @property
+    def sets(self) -> CandidateSets:
+        """What is known of the rows that the model was fitted on."""
+        return CandidateSets._packed(self.training.words, self.method.classes_)
 
 
 # ----------------------------------------------------------------------------- writing

@@ -114,8 +114,7 @@ def update(
     asked = np.flatnonzero(~waiting).tolist()
     agreed = sum(before.classes[before.top[i]] in lists[i] and len(lists[i]) == 1 for i in asked)
     settled = _add(model, X, lists, ids, asked)
-    sets = CandidateSets._packed(model.training.words, model.method.classes_)
-    learn(model, sets)
+    learn(model, model.sets)
     after = decide(model.method, model.preparation.scale(X[waiting])) if waiting.any() else None
     checked_after = _coverage(model, check)
     save(model, output or path)

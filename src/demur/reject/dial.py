@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from demur._parameters import check_whole
@@ -180,6 +180,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         dial = self._check_dials()
         seed = self._check_not_tested()
+        (X,) = indexable(X)  # else rows of some containers could not be taken
         if isinstance(self.estimator, FrozenEstimator):
             held_out = self._judge_frozen(dial, X, y)
             # Those without candidates only lend their features, and may be verified later.
@@ -659,7 +660,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tied = np.flatnonzero(judged.accept == self._cut.threshold)
         if not len(tied):
             return judged
-        lucky = self._drawn(_safe_indexing(X, tied))
+        lucky = self._drawn(_safe_indexing(*indexable(X), tied))
         accept = judged.accept.copy()
         accept[tied[lucky]] = np.nextafter(self._cut.threshold, np.inf)
         return judged._replace(accept=accept)

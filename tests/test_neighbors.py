@@ -119,6 +119,20 @@ def test_memory_grows_with_the_chunk_not_with_queries_times_points(rng):
     assert peak < 6000 * 20_000 * 4 / 20  # a full float32 matrix would be 480 MB
 
 
+@pytest.mark.parametrize(("metric", "most"), [("euclidean", 1e153), ("manhattan", 1e307)])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_distances_that_are_no_number_are_refused(rng, algorithm, metric, most):
+    X = rng.uniform(-1, 1, size=(60, 3))
+    index = NeighborIndex(X * most, metric=metric, algorithm=algorithm)
+    distances, found = index.query(X * most, 5)
+    assert np.isfinite(distances).all()
+    np.testing.assert_array_equal(found, by_definition(X, X, 5, metric))
+    with pytest.raises(ValueError, match="have distances that are no number; scale them"):
+        index.query(X * most * 15, 5)
+    with pytest.raises(ValueError, match="have distances that are no number; scale them"):
+        NeighborIndex(X * most * 15, metric=metric, algorithm=algorithm)
+
+
 def test_what_cannot_be_searched_is_refused():
     X = np.zeros((30, 2))
     with pytest.raises(ValueError, match="metric must be one of .* got 'cosine'"):

@@ -89,6 +89,7 @@ class NeighborIndex:
             raise ValueError(f"algorithm must be one of {ALGORITHMS}; got {algorithm!r}.")
         self.X = np.ascontiguousarray(X, dtype=np.float64)
         self.metric = metric
+        _check_distances(self.X, metric)
         n, d = self.X.shape
         if algorithm == "auto":
             algorithm = "kd_tree" if d <= TREE_MAX_FEATURES else "brute"
@@ -109,6 +110,7 @@ class NeighborIndex:
         -------
         distances, indices : ndarrays of shape (len(Q), min(k, n))
         """
+        _check_distances(Q, self.metric)
         own = np.full(len(Q), -1, dtype=np.intp)
         return self._search(np.ascontiguousarray(Q), own, min(k, len(self.X)), n_jobs)
 
@@ -139,6 +141,17 @@ class NeighborIndex:
 
 
 # ------------------------------------------------------------------------------ shared
+
+
+def _check_distances(X: Floats, metric: str) -> None:
+    """Refuse points whose distances could be infinite: then none would be the nearest."""
+    largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
+    share = np.finfo(np.float64).max / max(X.shape[1], 1)
+    if 2 * largest > (np.sqrt(share) if metric == "euclidean" else share):
+        raise ValueError(
+            f"features as large as {largest:.3g} have distances that are no number; "
+            "scale them, for instance to [0, 1]."
+        )
 
 
 @kernel

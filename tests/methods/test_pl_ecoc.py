@@ -166,3 +166,14 @@ def test_machines_that_do_not_converge(rng, monkeypatch):
 def test_bad_parameters(rng, parameters, message):
     with pytest.raises(ValueError, match=message):
         PlEcoc(**parameters).fit(*make_data(rng, 3))
+
+
+def test_features_too_large_for_the_solver(rng):
+    """Where it is not refused, the solver ends; twice as large in magnitude, it never would."""
+    X, S = make_data(rng, 3)
+    with pytest.raises(ValueError, match=r"features as large as 1e\+80 .* scale them"):
+        PlEcoc(random_state=0).fit(1e80 * X / np.abs(X).max(), S)
+    with pytest.raises(ValueError, match=r"features as large as 1e\+74 .* scale them"):
+        PlEcoc(C=1e6, random_state=0).fit(1e74 * X / np.abs(X).max(), S)
+    fine = PlEcoc(random_state=0).fit(1e70 * X / np.abs(X).max(), S)
+    assert np.isfinite(fine.predict_proba(1e70 * X)).all()

@@ -26,6 +26,7 @@ DECODINGS = ("agreement", "loss")
 ALL_CODES_UP_TO = 10  # classes
 CODES_A_DRAW = 256
 MAX_SOLVER_ITERATIONS = 10_000
+LARGEST_SQUARE = 1e150  # beyond, the solver squares it to infinity and never ends
 NONE = np.uint64(0)
 
 
@@ -128,6 +129,12 @@ class PlEcoc(PartialLabelClassifier):
             raise ValueError(f"decoding must be one of {DECODINGS}; got {self.decoding!r}.")
         if not self.C > 0:
             raise ValueError(f"C must be over 0; got {self.C}.")
+        largest = float(np.abs(X).max())
+        if largest > np.sqrt(LARGEST_SQUARE / (max(1.0, self.C) * X.size)):
+            raise ValueError(
+                f"features as large as {largest:.3g} have squares that the solver cannot square "
+                "again; scale them, for instance to [0, 1]."
+            )
         words = self._choose_codes(sets)
         self.codes_ = unpack(words, sets.n_classes)
         candidates = sets.to_indicator()

@@ -466,6 +466,17 @@ def test_features_that_overflow_the_network_are_blamed():
         model.predict(X)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_variances_that_overflow_leave_no_model(method):
+    """The loss stays finite, since all outputs are normalised to nought: the model is not."""
+    X, S = problem(0)
+    model = make(method, 0)
+    with pytest.raises(ValueError, match=r"not finite after epoch 14; .*Scale the features"):
+        model.fit(X * 1e25, S)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 def test_steps_that_are_too_long_are_blamed():
     X, S = problem(0)
     with pytest.raises(ValueError, match=r"epoch \d+; .* smaller learning_rate"):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from demur.methods.deep.estimator import DeepClassifier
-from demur.methods.deep.stack import LeNetStack, SideBySide, Stack, State, TableStack
+from demur.methods.deep.stack import Dropout, LeNetStack, SideBySide, Stack, State, TableStack
 
 _OutOfMemory = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 CACHED = 2**18  # numbers of one layer's outputs that stay in a core's cache
@@ -87,7 +87,8 @@ class Training:
         per_run = self.strategy.networks
         streams = [g for g in self.generators for _ in range(per_run)]
         shape, n_outputs = runs[0].X.shape[1:], self.n_classes * self.strategy.heads
-        self.network = build(settings, streams, shape, n_outputs).to(device)
+        self.drop = _dropout(settings, streams, device)
+        self.network = build(settings, streams, shape, n_outputs, self.drop).to(device)
         owner = torch.arange(len(runs), device=device).repeat_interleave(per_run)
         self.index = torch.arange(len(owner), device=device)[:, None]
         self.X, self.source = _features(runs, owner)
@@ -192,8 +193,15 @@ class Training:
         with torch.no_grad():
             scores = self.strategy.label_scores(self)[first:last].float().mean(0)
         best = scores.masked_fill(~self.candidates[first], -math.inf).argmax(-1)
+        state = self.network.state(first, last)
+        if not all(np.isfinite(array).all() for array in state.values()):
+            # Normalised by an infinite variance, even a finite loss says nothing.
+            raise ValueError(
+                f"the network{self.names[run]} holds numbers that are not finite after epoch "
+                f"{len(history)}; training has diverged. Scale the features."
+            )
         return Result(
-            self.network.state(first, last),
+            state,
             best.cpu().numpy().astype(np.intp),
             np.array([losses[run] for losses in history]),
             str(self.device),
@@ -255,7 +263,8 @@ class _Replayed:
 
     def _record(self, rows: Tensor) -> tuple[Any, Tensor]:
         graph: Any = torch.cuda.CUDAGraph()
-        for stream in self.training.strategy.streams:
+        drop = self.training.drop
+        for stream in (*self.training.strategy.streams, *(drop.streams if drop else ())):
             graph.register_generator_state(stream)  # so that each replay draws anew
         kept = rows.clone()
         with torch.cuda.graph(graph, pool=self.pool):
@@ -357,18 +366,29 @@ def build(
     generators: Sequence[torch.Generator],
     shape: tuple[int, ...],
     n_outputs: int,
+    drop: Dropout | None = None,
 ) -> Stack:
     """Untrained networks for rows of a shape."""
     if settings.network is not None:
         return SideBySide(generators, settings.network, shape, n_outputs)
     if len(shape) == 1:
-        return TableStack(generators, shape[0], n_outputs, settings.hidden_layer_sizes)
+        return TableStack(generators, shape[0], n_outputs, settings.hidden_layer_sizes, drop)
     if shape == (1, 28, 28):
-        return LeNetStack(generators, n_outputs)
+        return LeNetStack(generators, n_outputs, drop)
     raise ValueError(
         f"the network for images takes 28 x 28 with one channel, not {shape}; pass network=, a "
         "function that makes one for your images."
     )
+
+
+def _dropout(
+    settings: DeepClassifier, generators: Sequence[torch.Generator], device: torch.device
+) -> Dropout | None:
+    """Streams of their own, so that what else a run draws is the same with and without it."""
+    if not settings.dropout or settings.network is not None:
+        return None
+    seeds = [int(torch.randint(2**62, (1,), generator=g)) for g in generators]
+    return Dropout(settings.dropout, [torch.Generator(device).manual_seed(s) for s in seeds])
 
 
 def rebuild(model: DeepClassifier) -> Stack:
@@ -383,7 +403,7 @@ def rebuild(model: DeepClassifier) -> Stack:
 
 
 def judge(model: DeepClassifier, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Probabilities of a fitted model, (n, l); the mean of its networks."""
+    """Probabilities by each network of a fitted model, (networks, n, l)."""
     lost = model.device_.startswith("cuda") and not torch.cuda.is_available()
     device = torch.device("cpu" if lost else model.device_)
     # In double precision an instance's result does not depend on its company.
@@ -395,8 +415,8 @@ def judge(model: DeepClassifier, X: NDArray[np.float32]) -> NDArray[np.float64]:
     with torch.no_grad():
         for rows in torch.split(torch.from_numpy(X), ROWS_AT_ONCE):
             x = rows.to(device, dtype).expand(per_run, *rows.shape)
-            parts.append(_proba(network(x).cpu().double(), n_classes).mean(0))
-    proba: NDArray[np.float64] = torch.cat(parts).numpy()
+            parts.append(_proba(network(x).cpu().double(), n_classes))
+    proba: NDArray[np.float64] = torch.cat(parts, 1).numpy()
     return proba
 
 

@@ -1,13 +1,21 @@
 """(a) Combining evidence against finding the neighbours; (c) the kernel against Python.
 
-Each line is one ratio of medians, with the sides alternating in one run:
+The sides alternate in one run. A line of (a) has the median of its rounds' ratios, and the ratio
+of the quickest of each side, which a busy machine disturbs less; a line of (c) that of medians.
 
     python benchmarks/evidence.py
 """
 
 from __future__ import annotations
 
-from common import candidates, clouds, report, seconds  # first, since it sets threads up
+from common import (
+    candidates,
+    clouds,
+    ratio,
+    report,
+    rounds,
+    seconds,
+)  # first, since it sets threads up
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
@@ -26,7 +34,7 @@ RATES = (0.3, 0.6)
 
 def against_neighbours() -> None:
     """Everything that `DstPll.evidence` gives, top sets included, on all cores both."""
-    ratios = []
+    medians, quickest = [], []
     for n, d, l, k, n_queries in SIZES:
         X, y, new = clouds(n, d, l, n_queries)
         search = NearestNeighbors(n_neighbors=k).fit(X)
@@ -34,20 +42,27 @@ def against_neighbours() -> None:
         frame = CandidateSets(np.ones((1, l), dtype=bool)).words
         for rate in RATES:
             words = CandidateSets(candidates(y, l, rate)).words
-            found, combined, lean = seconds(
+            times = rounds(
                 lambda: search.kneighbors(new),  # noqa: B023
                 lambda: combine(words, neighbors, frame, l),  # noqa: B023
                 lambda: combine(words, neighbors, frame, l, top_sets=False),  # noqa: B023
-                repeats=3 if n > 50_000 else 7,
+                repeats=max(3, min(25, 100_000 // n)),
             )
-            ratios.append(combined / found)
+            whole, lean = ratio(0, 1, times), ratio(0, 2, times)
+            medians.append(whole["ratio"])
+            quickest.append(whole["ratio_of_quickest"])
+            found, combined, _ = np.median(times, axis=0).tolist()
             report(
                 measure="evidence / kneighbors",
                 n=n, d=d, l=l, k=k, queries=n_queries, candidate_rate=rate,
-                kneighbors_s=found, evidence_s=combined, ratio=combined / found,
-                ratio_without_top_sets=lean / found,
+                kneighbors_s=found, evidence_s=combined, **whole,
+                ratio_without_top_sets=lean["ratio"],
             )  # fmt: skip
-    report(measure="evidence / kneighbors, all", mean=float(np.mean(ratios)), largest=max(ratios))
+    report(
+        measure="evidence / kneighbors, all", mean=float(np.mean(medians)), largest=max(medians),
+        mean_of_quickest=float(np.mean(quickest)), largest_of_quickest=max(quickest),
+        bar_mean=0.05, bar_largest=0.15,
+    )  # fmt: skip
 
 
 def plain(sets: list[frozenset[int]], frame: frozenset[int]) -> dict[frozenset[int], float]:

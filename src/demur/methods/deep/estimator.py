@@ -133,6 +133,7 @@ class DeepClassifier(PartialLabelClassifier):
     """
 
     accept_threshold_ = 0.9
+    dropout: float = 0.0  # share of each hidden layer that a training step leaves out
     default_batch_size: int | None = None  # for methods that want one for tables and images
     least: Mapping[str, int] = MappingProxyType({"n_epochs": 1, "batch_size": 2, "patience": 1})
     numbers: tuple[str, ...] = ("learning_rate",)
@@ -203,8 +204,16 @@ class DeepClassifier(PartialLabelClassifier):
         self._checked = X, sets
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
+        return Judgement.of_proba(self._ask_networks(X).mean(axis=0))
+
+    def _ask_networks(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities by each of the networks, (networks, n, l)."""
         rows = _to_float32(X).reshape(len(X), *self._input_shape())
-        return Judgement.of_proba(_engine().judge(self, rows))
+        proba: NDArray[np.float64] = _engine().judge(self, rows)
+        return proba
+
+    def _settle(self, X: NDArray[np.float32], candidates: NDArray[np.bool_]) -> None:
+        """What a method does with its trained networks before it is fitted; here nothing."""
 
     def _transduce(self) -> NDArray[np.intp]:
         return self._transduced
@@ -323,14 +332,15 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
                 f"(X, S) of shapes {sorted(shapes)}."
             )
         results = engine.train(models[0], runs)
+        for model, run, result in zip(models, runs, results, strict=True):
+            model.device_ = result.device
+            model.state_, model.history_ = result.state, result.history
+            model._transduced = result.transduced
+            model._settle(run.X, run.candidates)
     except BaseException:
         for model in models:
             model.__dict__.pop("classes_", None)  # a fit that failed leaves no model behind
         raise
-    for model, result in zip(models, results, strict=True):
-        model.device_ = result.device
-        model.state_, model.history_ = result.state, result.history
-        model._transduced = result.transduced
     if any(result.interrupted for result in results):
         raise KeyboardInterrupt
     return models

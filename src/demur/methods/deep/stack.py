@@ -36,11 +36,33 @@ class Stack(nn.Module):
         self.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
 
 
+class Dropout:
+    """Sets a share of the numbers to 0 and makes up for it; each network draws its own.
+
+    The share is rounded to a multiple of 1/256, so that a random byte decides for each number.
+    """
+
+    def __init__(self, share: float, streams: Sequence[torch.Generator]) -> None:
+        self.streams = streams  # one a network, on the networks' device
+        self.level = round(256 * share)
+        self.factor = 256 / (256 - self.level)
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """Drop numbers of (N, ...)."""
+        each = h[0].numel()
+        words = torch.empty(len(h), -(-each // 8), dtype=torch.int64, device=h.device)
+        for row, stream in zip(words, self.streams, strict=True):
+            row.random_(-(2**63), None, generator=stream)  # eight random bytes a draw
+        kept = words.view(torch.uint8)[:, :each].view(h.shape) >= self.level
+        return h * (kept * self.factor)
+
+
 class TableStack(Stack):
-    """Layers of d-300-300-300-l: ReLU, then batch normalisation.
+    """Layers of d-300-300-300-l: ReLU, then batch normalisation, then dropout if asked for.
 
     Rows run along the last axis inside. A normalisation is a scale and a shift of each
-    feature, so it is worked into the weights of the next layer rather than into the rows.
+    feature, so it is worked into the weights of the next layer rather than into the rows;
+    while rows are being dropped out, into the rows after all.
     """
 
     momentum = 0.1
@@ -52,8 +74,10 @@ class TableStack(Stack):
         n_inputs: int,
         n_outputs: int,
         hidden: Sequence[int] = (300, 300, 300),
+        drop: Dropout | None = None,
     ) -> None:
         super().__init__()
+        self.drop = drop
         n, sizes = len(generators), [n_inputs, *hidden, n_outputs]
         layers = list(zip(sizes[1:], sizes[:-1], strict=True))
         self.weights = nn.ParameterList(_uniform(generators, (o, i), i) for o, i in layers)
@@ -81,6 +105,8 @@ class TableStack(Stack):
             h, mean, variance = self._layer(k, *self._folded(k, scale, shift), h)
             scale = self.scales[k] * torch.rsqrt(variance + self.epsilon)
             shift = self.shifts[k] - mean * scale
+            if self.drop and self.training:
+                h, scale, shift = self.drop(h * scale + shift), None, None
         return h, scale, shift
 
     def _folded(self, k: int, scale: Tensor | None, shift: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -101,10 +127,16 @@ class TableStack(Stack):
 
 
 class LeNetStack(Stack):
-    """LeNet-5 for images of 28 x 28 and one channel."""
+    """LeNet-5 for images of 28 x 28 and one channel; dropout, if asked for, in the dense layers."""
 
-    def __init__(self, generators: Sequence[torch.Generator], n_outputs: int) -> None:
+    def __init__(
+        self,
+        generators: Sequence[torch.Generator],
+        n_outputs: int,
+        drop: Dropout | None = None,
+    ) -> None:
         super().__init__()
+        self.drop = drop
         kernels = [((6, 1, 5, 5), 25), ((16, 6, 5, 5), 150)]
         layers = [(120, 400), (84, 120), (n_outputs, 84)]
         self.kernels = nn.ParameterList(_uniform(generators, s, fan) for s, fan in kernels)
@@ -129,6 +161,8 @@ class LeNetStack(Stack):
         h = h.flatten(2).mT
         for k in range(2):
             h = product(self.weights[k], h).add_(self.biases[k]).relu_()
+            if self.drop and self.training:
+                h = self.drop(h)
         return h
 
 

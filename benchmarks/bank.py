@@ -171,12 +171,17 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", help="train these alone")
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--hidden", type=int, default=300, help="width of the three layers")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.step == "draw":
         draw(args.out, args.seeds)
     elif args.step == "train":
-        settings = {"n_epochs": args.epochs, "batch_size": args.batch_size}
+        settings = {
+            "n_epochs": args.epochs,
+            "batch_size": args.batch_size,
+            "hidden_layer_sizes": (args.hidden,) * 3,
+        }
         train(args.draws, args.out, args.device, args.datasets, **settings)
     else:
         join(args.draws, args.scores, args.out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -146,10 +147,16 @@ def gold_worth_drawing(
     """
     if risk >= max_risk:
         return None
-    counts = np.geomspace(least_gold(max_risk, confidence), 100_000, 1000).astype(np.intp)
-    most = most_errors(counts, max_risk, 1.0 - confidence)
+    counts, most = _ladder(max_risk, confidence)
     enough = np.flatnonzero((most >= 0) & (binom.cdf(most, counts, risk) >= power))
     return int(counts[enough[0]]) if len(enough) else None
+
+
+@lru_cache
+def _ladder(max_risk: float, confidence: float) -> tuple[Ints, Ints]:
+    """Numbers of accepted gold labels, and the most errors with which each passes."""
+    counts = np.geomspace(least_gold(max_risk, confidence), 100_000, 1000).astype(np.intp)
+    return counts, most_errors(counts, max_risk, 1.0 - confidence)
 
 
 def check_coverage(value: float) -> None:

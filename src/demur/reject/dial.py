@@ -582,9 +582,8 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._tested.append(self._seen.tested(prints, ids=ids, groups=groups))
         self.plan_ = plan
         self.accept_threshold_ = self.tests_.threshold
-        self.promise_ = say_certificate(
-            plan, self.tests_, self.confidence, self._worth(self.tests_, plan)
-        )
+        worth = None if self.tests_.passed else self._worth(self.tests_, plan)
+        self.promise_ = say_certificate(plan, self.tests_, self.confidence, worth)
         return self
 
     def _refuse_gold(self, prints: Prints, groups: Any, ids: Any, plan: Plan) -> None:

@@ -92,17 +92,17 @@ class LabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _fit_expanded(self, X: Any, sets: CandidateSets) -> Any:
         model = clone(self.estimator)
-        last, name = model, "sample_weight"
+        last, path = model, ""
         while isinstance(last, Pipeline):
             step, last = last.steps[-1]
-            name = f"{step}__{name}"
+            path += f"{step}__"
         if not has_fit_parameter(last, "sample_weight"):
             raise ValueError(
                 f"labels='expand' weighs instances, but {type(last).__name__}.fit takes no "
                 "sample_weight; use labels='majority' or 'first'."
             )
         rows, columns = np.nonzero(sets.to_indicator())
-        weights = {name: 1.0 / sets.sizes[rows]}
+        weights = {f"{path}sample_weight": 1.0 / sets.sizes[rows]}
         return model.fit(_safe_indexing(X, rows), sets.classes[columns], **weights)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -24,6 +24,8 @@ DRAWS = 200
 # The estimates may be too low, so a plan must do well on average over worse cases: the error
 # of predictions inside their candidate sets is as estimated, or so many times that.
 WORSE = (1.0, 1.5, 2.0)
+# A stricter start is a stay where even these are too good; it is taken where it costs no more.
+SLACK = 0.005
 
 
 @dataclass(frozen=True)
@@ -209,12 +211,14 @@ def _best_order(
         order = np.arange(last, -1, -stride)[::-1]  # ends at the region's edge
         # By the loosest start to the strictest: what is won from each place on.
         won = np.zeros(len(passes))
+        starts = []
         for j in order[::-1]:
             later = np.where(won > 0, won, coverages[j])
             won = np.where(passes[:, j], later, 0.0)
-            expected = float(won.mean())
-            if expected > best[0]:
-                best = (expected, float((won > 0).mean()), order[order >= j])
+            starts.append((float(won.mean()), float((won > 0).mean()), order[order >= j]))
+        most = max(expected for expected, _, _ in starts)
+        if most > best[0] + SLACK:
+            best = next(start for start in starts[::-1] if start[0] >= most - SLACK)
     return best
 
 

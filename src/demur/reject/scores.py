@@ -142,7 +142,7 @@ def out_of_fold(
 
 
 def _folds(cv: Any, n: int, groups: Any, seed: int) -> Any:
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         return cv
     n_units = n if groups is None else len(np.unique(np.asarray(groups)))
     what = "instances" if groups is None else "groups"

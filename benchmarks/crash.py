@@ -3,11 +3,12 @@
 python benchmarks/crash.py --kills 20
 
 A life of the command is ended by SIGKILL, which no program can catch: every second time the
-main process alone, else its workers with it. Every fourth dies at any time after its
-start, the others once they have written something. Checked after each death: every file of results
-can be read whole, and none that was there before has changed. Checked at the end: the results
-are those of an unbroken run; to the bit, and of networks, which may have been trained in other
-company, to the sixth digit.
+main process alone, else its workers with it. In every third life two commands work on the folder
+at once, and both are killed. Every fourth dies at any time after its start, the others once they
+have written something. Checked after each death: every file of results can be read whole, and
+none that was there before has changed. Checked at the end: the results are those of an unbroken
+run; to the bit, and of networks, which may have been trained in other company, to the sixth
+digit.
 """
 
 from __future__ import annotations
@@ -59,21 +60,22 @@ def stamps(out: Path) -> dict[str, tuple[int, int]]:
 
 
 def kill_some(preset: Path, out: Path, kills: int, longest: float, chance: random.Random) -> int:
-    """Lives that end early; gives the number of those that were killed."""
+    """Lives that end early; gives the number of processes that were killed."""
     before: dict[str, tuple[int, int]] = {}
     died = 0
     for life in range(kills):
-        process = start(preset, out)
+        processes = [start(preset, out) for _ in range(2 if life % 3 == 2 else 1)]
         if life % 4 != 3:  # every fourth is killed whenever, the others at work
-            wait_for_results(process, out, len(before))
+            wait_for_results(processes, out, len(before))
         time.sleep(chance.uniform(0.0, longest))
-        ended = process.poll() is not None
-        if life % 2:
-            os.killpg(process.pid, signal.SIGKILL) if not ended else None
-        else:
-            process.kill()
-        process.wait()
-        died += not ended
+        alive = [process for process in processes if process.poll() is None]
+        for process in alive:
+            if life % 2:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+            process.wait()
+        died += len(alive)
         for path in files_of(out):
             read_run(path)  # raises if it is not whole
         after = stamps(out)
@@ -81,7 +83,7 @@ def kill_some(preset: Path, out: Path, kills: int, longest: float, chance: rando
         assert not changed, f"done again after kill {life}: {changed}"
         before = after
         print(f"kill {life + 1}: {len(after)} results", file=sys.stderr, flush=True)
-        if ended:
+        if not alive:
             break
     assert start(preset, out).wait() == 0, "the command failed"
     after = stamps(out)
@@ -89,8 +91,8 @@ def kill_some(preset: Path, out: Path, kills: int, longest: float, chance: rando
     return died
 
 
-def wait_for_results(process: subprocess.Popen[bytes], out: Path, there: int) -> None:
-    while process.poll() is None and len(files_of(out)) <= there:
+def wait_for_results(processes: list[subprocess.Popen[bytes]], out: Path, there: int) -> None:
+    while len(files_of(out)) <= there and any(p.poll() is None for p in processes):
         time.sleep(0.01)
 
 

@@ -305,13 +305,3 @@ def test_networks_of_one_dataset_are_one_task_and_pieces_if_asked(tmp_path):
         sorted(read_results(tmp_path / name).runs["stack"].tolist()) for name in ("whole", "pieces")
     ]
     assert stacks == [[3, 3, 3], [1, 2, 2]]
-
-
-def test_lanes_train_networks_and_workers_the_others(tmp_path):
-    pytest.importorskip("torch")
-    grid = [*GRID, *(spec("proden", seed, parameters=NETWORK) for seed in range(2))]
-    tally = work(grid, tmp_path, lanes=1)
-    assert tally.count() == {"ok": 6}
-    others, networks = tally.shares
-    assert (others.runs, networks.runs, networks.workers) == (4, 2, 1)
-    assert networks.seconds > 0

@@ -10,7 +10,6 @@ from demur.bench.prepare import TRAINED
 from demur.bench.spec import Spec, canonical
 from demur.bench.work import stack_key
 
-
 LONGEST = 300.0  # seconds; a longer task is cut where that costs nothing
 
 

@@ -155,6 +155,7 @@ class _Grid:
         self.features: dict[str | None, str] = {}  # "awaited" from a lane, "late", or there
         self.queues: list[_Queue] = []
         self.lanes: Lanes | None = None
+        self.ended = False
 
     def survey(self, retry_failed: bool) -> None:
         """See what is there already, and refuse a folder that holds another study."""
@@ -243,6 +244,7 @@ class _Grid:
             while thread.is_alive():
                 thread.join(POLL)
         finally:
+            self.ended = True  # after an error, or Ctrl-C, there may be more to do
             self.lanes.close()
             thread.join()
         if errors:
@@ -295,7 +297,7 @@ class _Queue:
     def work_off(self, share: Share) -> None:
         """Work until nothing waits, here or in another process."""
         start = time.perf_counter()
-        while self.waiting:
+        while self.waiting and not self.grid.ended:
             n_waiting = len(self.waiting)
             self._pass()
             share.seconds = time.perf_counter() - start

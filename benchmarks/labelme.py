@@ -232,7 +232,7 @@ def main() -> None:
     )
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--rules", nargs="*", default=list(RULES))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="for methods that use chance")
     parser.add_argument("--order", action="store_true", help="only: which rejected rows to answer")
     parser.add_argument("--check", action="store_true", help="only: crowd-kit against our lines")
     parser.add_argument("-o", "--output", type=Path, default=Path("results/labelme.csv"))

@@ -38,6 +38,11 @@ def errors_in_one_line(debug: bool) -> Iterator[None]:
         code = 2 if isinstance(error, (UsageError, ImportError)) else 1
         typer.echo(f"demur: {error}", err=True)
         raise typer.Exit(code) from None
+    except MemoryError:
+        if debug:
+            raise
+        typer.echo("demur: this takes more memory than there is.", err=True)
+        raise typer.Exit(1) from None
 
 
 def split_list(text: str | None) -> list[str]:

@@ -129,7 +129,8 @@ def label_text(cell: Any) -> str | None:
         return None
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    return re.sub(r"\s+", " ", str(cell)).strip() or None
+    # A zero byte is a blank, too: numpy's text cannot end in one.
+    return re.sub(r"[\s\0]+", " ", str(cell)).strip() or None
 
 
 def _as_text(column: Any) -> Any:

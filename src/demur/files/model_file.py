@@ -258,9 +258,12 @@ def _build(described: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str
         for k, v in _mapping(described, "parameters").items()
     }
     made = method(name)
-    unknown = set(parameters) - set(made().get_params())
-    if unknown:
-        raise ValueError(f"{name} has no parameter {min(unknown)[:40]!r}.")
+    usual = made().get_params()
+    for parameter, value in parameters.items():
+        if parameter not in usual:
+            raise ValueError(f"{name} has no parameter {parameter[:40]!r}.")
+        if not _is_alike(value, usual[parameter]):
+            raise ValueError(f"its parameter {parameter} is of a wrong kind.")
     learned = {k.removeprefix("method/"): v for k, v in arrays.items() if k.startswith("method/")}
     fitted = made(**parameters).from_arrays(learned)
     if fitted.n_features_in_ != preparation.n_features or fitted.classes_.dtype.kind != "U":
@@ -270,6 +273,14 @@ def _build(described: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str
     summary = _mapping(described, "summary")
     id_column = None if id_column is None else str(id_column)
     return Model(str(name), fitted, preparation, training, id_column, summary)
+
+
+def _is_alike(value: Any, usual: Any) -> bool:
+    """Whether a value is of the kind of the usual one; methods check no more than that it fits."""
+    if usual is None or value is None:
+        return not isinstance(value, dict)
+    kinds = ((bool, int, float), (str,), (tuple,))
+    return any(isinstance(value, kind) and isinstance(usual, kind) for kind in kinds)
 
 
 def _read_training(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from demur.candidates import CandidateSets
     from demur.embed import VAEEncoder
     from demur.evidence.mass import MassFunction
-    from demur.methods.deep import Cc, CroSel, Pop, Proden, Valen, fit_stack
+    from demur.methods.deep import Cc, CroSel, Pop, Proden, Quorum, Valen, fit_stack
     from demur.methods.dst_pll import DstPll
     from demur.methods.ipal import Ipal
     from demur.methods.pl_ecoc import PlEcoc
@@ -36,6 +36,7 @@ _HOMES = {
     "Pop": "demur.methods.deep",
     "Valen": "demur.methods.deep",
     "CroSel": "demur.methods.deep",
+    "Quorum": "demur.methods.deep",
     "fit_stack": "demur.methods.deep",
     "VAEEncoder": "demur.embed",
     "TradeOffDisplay": "demur.plots",
@@ -55,6 +56,7 @@ __all__ = [
     "Pop",
     "Valen",
     "CroSel",
+    "Quorum",
     "fit_stack",
     "VAEEncoder",
     "TradeOffDisplay",

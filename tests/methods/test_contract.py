@@ -26,8 +26,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:n_neighbors is .* training insta
 def quick(name):
     """A method as a test can afford it: small networks, few epochs, everything else as it is."""
     made = method(name)()
-    small = {"n_epochs": 40, "learning_rate": 0.01, "hidden_layer_sizes": (32,)}
-    return made.set_params(**small if "n_epochs" in made.get_params() else {})
+    small = {"n_epochs": 40, "learning_rate": 0.01, "hidden_layer_sizes": (32,), "n_networks": 2}
+    known = made.get_params() if "n_epochs" in made.get_params() else {}
+    return made.set_params(**{name: small[name] for name in small if name in known})
 
 
 @parametrize_with_checks([quick(name) for name in METHODS])

@@ -1,4 +1,4 @@
-"""One file, one published method; `METHODS` is the one registry of them."""
+"""One file, one method; `METHODS` is the one registry of them, the published ten and `quorum`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _HOMES = {
     "pop": ("demur.methods.deep", "Pop"),
     "valen": ("demur.methods.deep", "Valen"),
     "crosel": ("demur.methods.deep", "CroSel"),
+    "quorum": ("demur.methods.deep", "Quorum"),
 }
 
 METHODS = tuple(_HOMES)
@@ -33,7 +34,7 @@ def method(name: str) -> type[PartialLabelClassifier]:
     >>> METHODS[:5]
     ('dst-pll', 'pl-knn', 'ipal', 'pl-svm', 'pl-ecoc')
     >>> METHODS[5:]
-    ('proden', 'cc', 'pop', 'valen', 'crosel')
+    ('proden', 'cc', 'pop', 'valen', 'crosel', 'quorum')
     >>> method("dst-pll").__name__
     'DstPll'
     """

@@ -9,6 +9,9 @@ from demur.methods.deep.crosel import CroSel
 from demur.methods.deep.estimator import DeepClassifier, Strategy, fit_stack
 from demur.methods.deep.pop import Pop
 from demur.methods.deep.proden import Proden
+from demur.methods.deep.quorum import Quorum
 from demur.methods.deep.valen import Valen
 
-__all__ = ["Cc", "CroSel", "DeepClassifier", "Pop", "Proden", "Strategy", "Valen", "fit_stack"]
+__all__ = [
+    "Cc", "CroSel", "DeepClassifier", "Pop", "Proden", "Quorum", "Strategy", "Valen", "fit_stack",
+]  # fmt: skip

@@ -21,6 +21,7 @@ from demur.cli.demo import demo
 from demur.cli.evaluate import evaluate
 from demur.cli.explain import explain
 from demur.cli.fit import fit
+from demur.cli.plan import plan
 from demur.cli.predict import predict
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
-for command in (audit, fit, predict, explain, evaluate):
+for command in (audit, fit, predict, plan, explain, evaluate):
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")

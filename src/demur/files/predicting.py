@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,9 @@ from demur.files.model_file import Model, load
 from demur.files.output import format_of, table_writer, write_bad_rows
 from demur.files.rejected import RejectedRows, page_path
 from demur.files.tables import Chunk, TableFile, open_table
+
+if TYPE_CHECKING:
+    from demur.files.dialing import Dial, Dialled
 
 Advance = Callable[[int], None]
 
@@ -32,12 +37,16 @@ class Predicted:
     threshold: float
     reasons: dict[str, int]
     written: list[str]
+    dialled: Dialled | None = None
 
     def __str__(self) -> str:
         lines = [
             f"{self.n_rows:,} rows: {share(self.n_accepted, self.n_rows)} accepted "
-            f"(accept score over {self.threshold:g})"
+            f"({_over(self.threshold)})"
         ]
+        if self.dialled is not None:
+            lines.append(str(self.dialled.promise))
+            lines += [f"warning: {said}" for said in self.dialled.warnings]
         if self.reasons:
             told = ", ".join(f"{why} {count:,}" for why, count in self.reasons.items())
             lines.append(f"rejected for: {told}")
@@ -58,7 +67,7 @@ def predict(
     label_studio: str | Path | None = None,
     skip_bad: str | Path | None = None,
     advance: Advance | None = None,
-    note: str | None = None,
+    dial: Dial | None = None,
 ) -> Predicted:
     """Decide on every row of a table; a file larger than memory is read in batches.
 
@@ -81,13 +90,17 @@ def predict(
         Where bad rows go; by default they are an error and nothing is written.
     advance : callable, optional
         Called with the number of rows done.
-    note : str, optional
-        Written beside each decision, in a column ``dial``: what the threshold promises.
+    dial : Dial, optional
+        Sets the threshold. What it promises is written beside each decision, in a column
+        ``dial``. It needs the path of the model, not a loaded one.
 
     Returns
     -------
     Predicted
     """
+    if dial is not None and threshold is not None:
+        raise UsageError("--threshold is a dial of its own; give it or another, not both.")
+    model_path = "" if isinstance(model, Model) else model
     model = model if isinstance(model, Model) else load(model)
     form = format_of(output, form)
     for other in (rejected, label_studio, skip_bad):
@@ -97,6 +110,10 @@ def predict(
         format_of(rejected, None)
     if label_studio is not None:
         page_path(label_studio)
+    dialled = note = None
+    if dial is not None:
+        dialled = dial.threshold(model, model_path, path)
+        threshold, note = dialled.threshold, dialled.promise.statement
     n = n_accepted = 0
     counts: dict[str, int] = {}
     kept = RejectedRows()
@@ -132,8 +149,14 @@ def predict(
     if label_studio is not None:
         written.append(str(page_path(label_studio)))
     return Predicted(
-        str(output), n, n_accepted, bad.count, limit, dict(sorted(counts.items())), written
+        str(output), n, n_accepted, bad.count, limit, dict(sorted(counts.items())), written, dialled
     )
+
+
+def _over(threshold: float) -> str:
+    if abs(threshold) < sys.float_info.max:
+        return f"accept score over {threshold:g}"
+    return "whatever the accept score"
 
 
 def needed(model: Model) -> list[str]:

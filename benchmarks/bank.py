@@ -127,6 +127,9 @@ def train(
 def join(draws: Path, scores: Path, out: Path) -> None:
     """One file for each dataset, noise and seed."""
     for path in sorted(draws.glob("*.npz")):
+        if not (scores / path.name).exists():
+            print(f"{path.stem} is not trained yet")
+            continue
         with np.load(scores / path.name) as file:
             arrays = dict(file)
         for split in splits_of(path):

@@ -69,14 +69,21 @@ def splits(methods: Sequence[str], seeds: int = 5) -> Iterator[Known]:
         for split in bank.splits_of(path):
             if split.seed < seeds:
                 for name in methods:
+                    if name == "proden" and not _joined(path.stem, split).exists():
+                        print(f"PRODEN lacks {path.stem} {split.noise} {split.seed}")
+                        continue
                     yield known(path.stem, split, name)
+
+
+def _joined(dataset: str, split: bank.Split) -> Path:
+    return BANK / f"{dataset}__{split.noise}__{split.seed}.npz"
 
 
 def known(dataset: str, split: bank.Split, name: str) -> Known:
     """Judgements of one split: kept, from the bank, or worked out now."""
     stem = f"{dataset}__{split.noise}__{split.seed}"
     if name == "proden":
-        with np.load(BANK / f"{stem}.npz") as file:
+        with np.load(_joined(dataset, split)) as file:
             judged = [Judgement.of_proba(file[k]) for k in ("oof", "full_train", "full_test")]
         held_out, train, test = judged
         threshold, in_sample = 0.9, train.accept

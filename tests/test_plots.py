@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from demur.base import Judgement, PartialLabelClassifier
 from demur.metrics import accepted_accuracy, coverage
-from demur.plots import TradeOffDisplay
+from demur.plots import DialDisplay, GoldDisplay, TradeOffDisplay
+from demur.reject import RejectClassifier, least_gold
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
@@ -243,3 +244,75 @@ def test_missing_matplotlib_names_the_extra(few, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "demur\[plot\]"'):
         TradeOffDisplay.from_predictions(*few)
+
+
+# ------------------------------------------------------------------------------- dials
+
+
+@pytest.fixture(scope="module")
+def on_a_line():
+    """Two classes on a line, sure far from 0; 300 to learn from and 1,200 more."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 1))
+    wrong = rng.random(1500) < 0.4 * np.exp(-3 * np.abs(X[:, 0]))
+    return X, (X[:, 0] > 0) ^ wrong
+
+
+def _certified(X, y, max_risk=0.1):
+    model = RejectClassifier(FirstFeature(), max_risk=max_risk, random_state=0)
+    model.fit(X[:300], y[:300])
+    plan = model.plan(X[300:800], 150)
+    return model.certify(X[300:800][plan.rows], y[300:800][plan.rows])
+
+
+def test_dial_shows_the_certified_point_and_its_bound(on_a_line, tmp_path):
+    X, y = on_a_line
+    model = _certified(X, y)
+    assert model.promise_.holds
+    display = DialDisplay.from_estimator(model, X[800:], y[800:])
+    decided = model.decide(X[800:])
+    point = (decided.mask.mean(), accepted_accuracy(y[800:], model.predict(X[800:]), ~decided.mask))
+    assert display.curve.operating_point == pytest.approx(point)
+    assert display.bound == (0.9, 0.95)
+    assert set(display.bound_.get_ydata()) == {0.9}
+    assert display.ax_.get_ylim()[0] < 0.9
+    assert "with 95.0% confidence" in display.ax_.get_title(loc="left")
+    assert any("certified: at least 90%" in text.get_text() for text in display.ax_.texts)
+    assert display.ax_.get_legend().get_title().get_text() == "Marker: where the dial stands"
+    display.figure_.savefig(tmp_path / "dial.png")
+    again = display.plot()
+    assert again.figure_ is not None
+    assert set(again.bound_.get_ydata()) == {0.9}
+
+
+def test_dial_without_a_certificate_shows_no_bound(on_a_line):
+    X, y = on_a_line
+    dials = (
+        {"coverage": 0.5},
+        {"max_risk": 0.1},
+        {"max_risk": 0.3, "ambiguity": 0.1},
+    )
+    for dial in dials:
+        model = RejectClassifier(FirstFeature(), **dial).fit(X[:300], y[:300])
+        display = DialDisplay.from_estimator(model, X[800:], y[800:], name="line")
+        assert display.bound is None
+        assert not any("certified" in text.get_text() for text in display.ax_.texts)
+    assert model.promise_.holds
+    assert "conditional" in display.ax_.get_title(loc="left")
+
+
+def test_coverage_against_gold_is_that_of_the_plans(on_a_line, tmp_path):
+    X, y = on_a_line
+    model = RejectClassifier(FirstFeature(), max_risk=0.1, random_state=0).fit(X[:300], y[:300])
+    kept = model.plan(n_gold=77)
+    display = GoldDisplay.from_estimator(model, (20, 300, 60))
+    assert model.plan_ is kept
+    assert display.n_gold.tolist() == [20, 60, 300]
+    assert least_gold(0.1) > 20
+    assert (display.coverage[0], display.chance[0]) == (0, 0)
+    for i, n in enumerate((60, 300), 1):
+        plan = model.plan(n_gold=n)
+        assert (display.coverage[i], display.chance[i]) == (plan.expected_coverage, plan.chance)
+    assert display.coverage[2] > display.coverage[1]
+    assert display.lines_[0].get_ydata().tolist() == display.coverage.tolist()
+    display.figure_.savefig(tmp_path / "gold.png")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import copy
+import textwrap
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.metrics import coverage, judge, risk_coverage_curve
+
+if TYPE_CHECKING:
+    from demur.reject import RejectClassifier
 
 _GID = "demur-trade-off"  # marks our lines on axes that may hold others
 _LINE_STYLES = ("-", "--", "-.", ":", (0, (12, 3)))
@@ -231,6 +236,203 @@ class TradeOffDisplay:
         marked = np.flatnonzero(np.isin(self.rejected, own))  # none where all are rejected
         drawn = np.union1d(drawn, marked)
         return drawn, int(np.searchsorted(drawn, marked[0])) if len(marked) else None
+
+
+class DialDisplay:
+    """A dial on the trade-off curve: the point it chose, and what is certified for it.
+
+    Parameters
+    ----------
+    curve : TradeOffDisplay
+        Its operating point is the dial's.
+    bound : tuple of two floats, optional
+        Accuracy that the accepted predictions have at least, and with which confidence.
+    statement : str
+        What is promised.
+
+    Attributes
+    ----------
+    bound_ : matplotlib.lines.Line2D
+        The bound. Set by `plot`, if there is one.
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    """
+
+    def __init__(
+        self,
+        *,
+        curve: TradeOffDisplay,
+        bound: tuple[float, float] | None = None,
+        statement: str = "",
+    ) -> None:
+        self.curve = curve
+        self.bound = bound
+        self.statement = statement
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: RejectClassifier,
+        X: Any,
+        y_true: ArrayLike,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        min_accepted: int = 30,
+    ) -> Self:
+        """Draw a fitted `RejectClassifier` on instances with known labels.
+
+        Parameters
+        ----------
+        model : RejectClassifier
+        X : array-like of n rows
+        y_true : array-like of shape (n,)
+        ax : matplotlib.axes.Axes, optional
+        name : str, optional
+            Name in the legend; by default that of the estimator's class.
+        min_accepted : int, default=30
+            The line ends where fewer than this are accepted.
+        """
+        judged = judge(model, X)
+        curve = TradeOffDisplay.from_predictions(
+            y_true,
+            judged.predicted,
+            judged.score,
+            threshold=model.accept_threshold_,
+            ax=ax,
+            name=type(model.estimator).__name__ if name is None else name,
+            min_accepted=min_accepted,
+        )
+        promise = model.promise_
+        bound = None
+        # A bound that a declared ambiguity would give is none that was certified.
+        if promise.kind == "certificate" and promise.holds and model.max_risk is not None:
+            bound = (1.0 - model.max_risk, model.confidence)
+        return cls(curve=curve, bound=bound, statement=promise.statement)._dress(curve.ax_)
+
+    def plot(self, ax: Any = None, *, min_accepted: int = 30) -> Self:
+        """Draw again, also on other axes."""
+        self.curve.plot(ax, min_accepted=min_accepted)
+        return self._dress(self.curve.ax_)
+
+    def _dress(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.set_title(textwrap.fill(self.statement, 64), fontsize="small", loc="left")
+        legend = ax.get_legend()
+        if legend is not None:
+            legend.set_title("Marker: where the dial stands")
+        if self.bound is None:
+            return self
+        accuracy, confidence = self.bound
+        bottom, top = ax.get_ylim()
+        ax.set_ylim(min(bottom, accuracy - 0.1 * (top - accuracy)), top)
+        color = self.curve.line_.get_color()
+        self.bound_ = ax.axhline(accuracy, color=color, linewidth=1.0, linestyle=":", zorder=2)
+        ax.annotate(
+            f"certified: at least {accuracy:.0%}, with {confidence:.0%} confidence",
+            (0.98, accuracy), xycoords=("axes fraction", "data"), xytext=(0, -3),
+            textcoords="offset points", ha="right", va="top", fontsize="small", color=color,
+        )  # fmt: skip
+        if self.curve.operating_point is not None:
+            rejected, right = self.curve.operating_point
+            if np.isfinite(right):
+                ax.plot([rejected] * 2, [accuracy, right], color=color, linewidth=1.0, zorder=2)
+        return self
+
+
+class GoldDisplay:
+    """What a certificate may be expected to accept, by the number of gold labels.
+
+    Parameters
+    ----------
+    n_gold : ndarray of int, shape (n_points,)
+    coverage : ndarray of shape (n_points,)
+        Expected coverage, failures counted as 0.
+    chance : ndarray of shape (n_points,)
+        That anything passes.
+    max_risk, confidence : float
+
+    Attributes
+    ----------
+    lines_ : tuple of two matplotlib.lines.Line2D
+        Coverage and chance. Set by `plot`.
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    """
+
+    def __init__(
+        self,
+        *,
+        n_gold: NDArray[np.intp],
+        coverage: NDArray[np.float64],
+        chance: NDArray[np.float64],
+        max_risk: float,
+        confidence: float,
+    ) -> None:
+        self.n_gold = n_gold
+        self.coverage = coverage
+        self.chance = chance
+        self.max_risk = max_risk
+        self.confidence = confidence
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: RejectClassifier,
+        n_gold: ArrayLike = (30, 60, 100, 150, 200, 300, 400),
+        *,
+        ax: Any = None,
+    ) -> Self:
+        """Plan for several numbers of gold labels, and draw; ``model.plan_`` stays as it is.
+
+        Parameters
+        ----------
+        model : RejectClassifier
+            Fitted, with ``max_risk``.
+        n_gold : array-like of int
+            Numbers too small for any test to pass count as 0.
+        ax : matplotlib.axes.Axes, optional
+        """
+        counts = np.unique(np.asarray(n_gold, dtype=np.intp))
+        planner = copy.copy(model)
+        coverages, chances = np.zeros(len(counts)), np.zeros(len(counts))
+        plan = planner.plan(n_gold=max(int(counts[-1]), 1))
+        for i, n in enumerate(counts.tolist()):
+            if n >= plan.least[0]:
+                plan = planner.plan(n_gold=n)
+                coverages[i], chances[i] = plan.expected_coverage, plan.chance
+        display = cls(
+            n_gold=counts,
+            coverage=coverages,
+            chance=chances,
+            max_risk=plan.max_risk,
+            confidence=plan.confidence,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw both lines."""
+        if ax is None:
+            _, ax = _pyplot().subplots(layout="constrained")
+        from matplotlib.ticker import PercentFormatter
+
+        (first,) = ax.plot(self.n_gold, self.coverage, marker="o", label="expected coverage")
+        (second,) = ax.plot(
+            self.n_gold, self.chance, marker="s", linestyle="--", label="chance that any passes"
+        )
+        ax.set(xlabel="Gold labels", ylabel="By the plan", xlim=(0, None), ylim=(-0.02, 1.03))
+        ax.set_title(
+            f"error of at most {self.max_risk:.3g}, with {self.confidence:.3g} confidence",
+            fontsize="small", loc="left",
+        )  # fmt: skip
+        ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0, decimals=0))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="0.9", linewidth=0.8)
+        ax.set_axisbelow(True)
+        ax.legend(framealpha=0.85, edgecolor="none")
+        self.lines_ = (first, second)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def _pyplot() -> Any:

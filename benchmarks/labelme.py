@@ -1,7 +1,8 @@
 """LabelMe from files to decisions: every method and rule against logistic regression.
 
 python benchmarks/labelme.py [--methods dst-pll proden] [--rules union share:0.5] [--seeds 3]
-                             [--order] [-o results/labelme.csv]
+                             [-o results/labelme.csv]
+python benchmarks/labelme.py --order | --check | --write FOLDER
 
 The answers of 59 annotators for 1,000 images become a table and a file of answers;
 `demur.files.fit` and `demur.files.predict` do the rest, on the 1,188 images with true labels.
@@ -235,6 +236,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="for methods that use chance")
     parser.add_argument("--order", action="store_true", help="only: which rejected rows to answer")
     parser.add_argument("--check", action="store_true", help="only: crowd-kit against our lines")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="only: the tables")
     parser.add_argument("-o", "--output", type=Path, default=Path("results/labelme.csv"))
     asked = parser.parse_args()
     data = LabelMe()
@@ -243,6 +245,10 @@ def main() -> None:
         same = ours.argmax(axis=1) == data.posterior.argmax(axis=1)
         gap = np.abs(ours - data.posterior).max(axis=1)
         common.report(same_label=float(same.mean()), mean_gap=float(gap.mean()))
+        return
+    if asked.write:
+        asked.write.mkdir(parents=True, exist_ok=True)
+        data.write(asked.write)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,13 +1,10 @@
 """A small table of clouds, as files, and the model fitted to it."""
 
-import csv
-
 import numpy as np
 import pytest
 
 from demur import files
-
-LABELS = ("ant", "bee", "cat")
+from small_tables import LABELS, write_csv
 
 
 @pytest.fixture
@@ -20,18 +17,6 @@ def clouds(rng):
     S[np.arange(150), y] = True
     sets = [[LABELS[j] for j in np.flatnonzero(row)] for row in S]
     return X, [LABELS[k] for k in y], sets
-
-
-def write_csv(path, header, rows, delimiter=","):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-
-
-def read_csv(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture

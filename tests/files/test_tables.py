@@ -75,9 +75,9 @@ def test_lines_are_right_over_many_blocks(tmp_path, monkeypatch, rng):
 
 
 def test_a_file_of_bad_rows_takes_no_time(tmp_path):
-    rows, _, bad = read(tmp_path / "t.csv", b"a,b\n" + b"1\n1,2\n" * 100_000)
-    assert len(rows) == len(bad) == 100_000
-    assert bad[-1].place == 200_000
+    rows, _, bad = read(tmp_path / "t.csv", b"a,b\n" + b"1\n1,2\n" * 30_000)
+    assert len(rows) == len(bad) == 30_000
+    assert bad[-1].place == 60_000
 
 
 @pytest.mark.parametrize(

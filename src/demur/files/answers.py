@@ -18,6 +18,8 @@ from demur.files.columns import choose, is_text, label_text, listed, numbers, te
 from demur.files.errors import BadRow, BadRows, DataError, UsageError
 from demur.files.tables import Chunk, TableFile, join_cells, open_table, read_whole
 
+NO_CANDIDATE = "there is no candidate"  # how the reason of such a row ends
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -95,7 +97,7 @@ def from_columns(
 
     def reason(row: int) -> str | None:
         if not lists[row]:
-            return f"{columns[0]} is empty: there is no candidate"
+            return f"{columns[0]} is empty: {NO_CANDIDATE}"
         unknown = [] if known is None else [v for v in lists[row] if v not in known]
         return f"the label {unknown[0]!r} is not one of the classes" if unknown else None
 
@@ -130,7 +132,7 @@ def _from_indicator(chunk: Chunk, pattern: str, columns: list[str]) -> Found:
     def reason(row: int) -> str | None:
         if row in wrong:
             return wrong[row]
-        return None if lists[row] else "no candidate is marked"
+        return None if lists[row] else f"nothing is marked: {NO_CANDIDATE}"
 
     return _sorted_out(chunk, lists, reason)
 
@@ -205,11 +207,12 @@ def studio_answers(source: TableFile, control: str | None) -> Answers:
     if control is not None and control not in controls:
         raise UsageError(f"{source.name} has no choices of {control!r}, only {listed(controls)}.")
     wanted = control or (controls[0] if controls else "")
-    kept = [i for i, c in enumerate(found.controls) if c == wanted]
+    labels = [label_text(label) for label in found.labels]
+    kept = [i for i, c in enumerate(found.controls) if c == wanted and labels[i] is not None]
     return Answers(
         [str(found.rows[i]) for i in kept],
         [found.workers[i] for i in kept],
-        [label_text(found.labels[i]) or "" for i in kept],
+        [str(labels[i]) for i in kept],
         [found.rows[i] + 1 for i in kept],
     )
 
@@ -239,7 +242,9 @@ def from_answers(
 
     def reason(row: int) -> str | None:
         if not lists[row]:
-            return f"nobody answered for {ids[row]}" if ids[row] else "the id is missing"
+            if ids[row] is None:
+                return "the id is missing"
+            return f"nobody answered for {ids[row]}: {NO_CANDIDATE}"
         unknown = [] if known is None else [v for v in lists[row] if v not in known]
         return f"the label {unknown[0]!r} is not one of the classes" if unknown else None
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.candidates import CandidateSets
-from demur.files.answers import Answers
+from demur.files.answers import NO_CANDIDATE, Answers
 from demur.files.errors import SHOWN_ROWS, BadRow, DataError
 from demur.files.features import learn_preparation
 from demur.files.tables import open_table
@@ -115,7 +115,7 @@ def _sizes(
 ) -> list[str]:
     sizes = sets.sizes
     single, full = sizes == 1, sizes == sets.n_classes
-    empty = sum("candidate" in row.reason or "answered" in row.reason for row in bad)
+    empty = sum(row.reason.endswith(NO_CANDIDATE) for row in bad)
     lines = [
         f"labels: {sets.n_classes}; candidates a row: {sizes.mean():.2f} on average, "
         f"{int(sizes.max())} at most",
@@ -202,19 +202,17 @@ def _contradictions(
 ) -> list[str]:
     """Rows with the same features whose sets share no label: one of them lacks the truth."""
     _, group, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
-    group = group.ravel()
     repeated = int((counts - 1).sum())
-    pairs = []
-    for g in np.flatnonzero(counts > 1).tolist():
-        rows = np.flatnonzero(group == g)
-        shared = np.bitwise_and.reduce(sets.words[rows], axis=0)
-        if not shared.any():
-            pairs.append(places[rows])
+    order = np.argsort(group.ravel(), kind="stable")
+    shared = np.bitwise_and.reduceat(sets.words[order], np.cumsum(counts) - counts, axis=0)
+    groups = np.split(places[order], np.cumsum(counts)[:-1])
+    apart = [groups[g] for g in np.flatnonzero(~shared.any(axis=1))]
+    apart.sort(key=lambda rows: int(rows[0]))
     lines = [f"rows that repeat another's features: {repeated:,}"]
-    if pairs:
+    if apart:
         lines.append(
-            f"of these, groups without a common candidate (the truth cannot be in all): "
-            f"{len(pairs):,}"
+            f"groups of them without a common candidate (the truth cannot be in all): "
+            f"{len(apart):,}"
         )
-        lines += [f"  {name_places(group, unit)}" for group in pairs[:SHOWN_PAIRS]]
+        lines += [f"  {name_places(rows, unit)}" for rows in apart[:SHOWN_PAIRS]]
     return lines

@@ -138,10 +138,10 @@ def predict(
                     advance(len(chunk.table))
                 first = next(pieces, None)
             bad.check()
+            if not n and not bad.count:
+                raise DataError(f"{source.name} holds no rows, only the names of its columns.")
         if columns is None:
             kept.write(rejected, label_studio, model.classes)
-    if not n and not bad.count:
-        raise DataError(f"{source.name} holds no rows, only the names of its columns.")
     if skip_bad is not None:
         write_bad_rows(skip_bad, bad.rows, source.unit)
     limit = float(model.method.accept_threshold_) if threshold is None else float(threshold)

@@ -96,7 +96,7 @@ def read_training(source: TableFile, wanted: Wanted, *, keep_bad: bool) -> Train
             "say where the candidates are: --candidates COLUMNS, or --answers FILE with --id; "
             f"{source.name} has {listed(source.columns)}."
         )
-    good = found.good
+    good = found.good.copy()
     rows = list(found.bad)
     if ids is not None and wanted.answers is None:
         for i in np.flatnonzero([value is None for value in ids]).tolist():

@@ -2,14 +2,16 @@
 
 python benchmarks/networks.py [speed | stack | memory]
 
-Every fit of a ratio runs on one thread and is timed in turn with its other side. Fits are short,
-since an epoch costs the same at any time; `--epochs 200` makes them as long as the paper's.
+The sides of a ratio are timed in turn; a fit runs on one thread, a stack on all cores. Fits are
+short, since an epoch costs the same at any time; `--epochs 200` makes them as long as the paper's.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
+from itertools import pairwise
 
 from common import candidates, clouds, ratio, report, rounds  # first, since it sets threads up
 import numpy as np
@@ -20,6 +22,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from demur.methods import method
 from demur.methods.deep import fit_stack
+from demur.methods.deep.stack import _multiply
 from demur.methods.deep.valen import _nearest
 
 N, D, L = 6_000, 51, 6  # the size of first-order-theorem
@@ -80,6 +83,20 @@ def plain_fit(name: str, X: NDArray[np.float64], S: NDArray[np.bool_], epochs: i
     return network
 
 
+def bare_products(epochs: int) -> None:
+    """The products of matrices that the forward and backward passes cannot do without."""
+    sizes = [D, 300, 300, 300, L]
+    weights = [torch.randn(1, o, i) for i, o in pairwise(sizes)]
+    inputs = [torch.randn(1, i, 1024) for i in sizes[:-1]]
+    slopes = [torch.randn(1, o, 1024) for o in sizes[1:]]
+    for _ in range(epochs * N // 1024):
+        for k, weight in enumerate(weights):
+            _multiply(weight, inputs[k])
+            _multiply(slopes[k], inputs[k].mT)
+            if k:
+                _multiply(weight.mT, slopes[k])
+
+
 def accuracy_of(network: nn.Module, X: NDArray[np.float64], y: NDArray[np.intp]) -> float:
     network.eval()
     with torch.no_grad():
@@ -95,48 +112,58 @@ def median(values: NDArray[np.float64]) -> float:
 
 
 def speed(epochs: int, repeats: int) -> None:
-    """One run against the plain loop; both must have learned."""
+    """One run against the plain loop, and what its products alone would take; both must learn."""
     X, y, _ = clouds(N, D, L, 1)
     S = candidates(y, L, 0.3)
     for name in ("proden", "cc", "pop"):
         made = method(name)
-        learned: dict[str, float] = {}
+        model = made(n_epochs=epochs, device="cpu", random_state=0)
+        learned: dict[str, nn.Module] = {}
 
-        def ours(made=made, learned=learned) -> None:  # type: ignore[no-untyped-def]
-            model = made(n_epochs=epochs, device="cpu", random_state=0).fit(X, S)
-            learned["ours"] = model.score(X, y)
+        def ours(model=model) -> None:  # type: ignore[no-untyped-def]
+            model.fit(X, S)
 
         def plain(name=name, learned=learned) -> None:  # type: ignore[no-untyped-def]
-            learned["plain"] = accuracy_of(plain_fit(name, X, S, epochs), X, y)
+            learned["plain"] = plain_fit(name, X, S, epochs)
 
-        times = rounds(ours, plain, repeats=repeats)
+        times = rounds(ours, plain, lambda: bare_products(epochs), repeats=repeats)
         report(
             measure="plain loop with a data loader / fit, one thread", method=name,
             n=N, d=D, l=L, epochs=epochs, demur_s=median(times[:, 0]), plain_s=median(times[:, 1]),
-            **ratio(0, 1, times), bar=3.0,
-            accuracy=learned["ours"], plain_accuracy=learned["plain"],
+            **ratio(0, 1, times), bar=3.0, ratio_of_bare_products=ratio(2, 1, times)["ratio"],
+            accuracy=model.score(X, y), plain_accuracy=accuracy_of(learned["plain"], X, y),
         )  # fmt: skip
 
 
 def stack(epochs: int, repeats: int) -> None:
-    """A stack of runs on all of torch's threads against the same fits one by one, likewise."""
+    """A stack of runs on all cores against the same fits one by one, on one thread and on all."""
     X, y, _ = clouds(N, D, L, 1)
     Ss = [candidates(y, L, 0.3, seed) for seed in range(STACK)]
+    cores = len(os.sched_getaffinity(0))
     for name in ("proden", "cc", "pop"):
         made = method(name)
 
         def models(made=made):  # type: ignore[no-untyped-def]
             return [made(n_epochs=epochs, device="cpu", random_state=s) for s in range(STACK)]
 
+        def together(models=models) -> None:  # type: ignore[no-untyped-def]
+            torch.set_num_threads(cores)
+            fit_stack(models(), [X] * STACK, Ss)
+
+        def one_by_one(threads: int, models=models) -> None:  # type: ignore[no-untyped-def]
+            torch.set_num_threads(threads)
+            for model, S in zip(models(), Ss, strict=True):
+                model.fit(X, S)
+
         times = rounds(
-            lambda: fit_stack(models(), [X] * STACK, Ss),
-            lambda: [m.fit(X, S) for m, S in zip(models(), Ss, strict=True)],
-            repeats=repeats,
-        )
+            together, lambda: one_by_one(1), lambda: one_by_one(cores), repeats=repeats
+        )  # fmt: skip
+        torch.set_num_threads(1)
         report(
-            measure=f"{STACK} fits / one stack of {STACK}, {torch.get_num_threads()} thread(s)",
+            measure=f"{STACK} fits, one thread / one stack of {STACK}, {cores} cores",
             method=name, n=N, d=D, l=L, epochs=epochs,
             stack_s=median(times[:, 0]), fits_s=median(times[:, 1]), **ratio(0, 1, times), bar=2.0,
+            ratio_of_fits_on_all_cores=ratio(0, 2, times)["ratio"],
         )  # fmt: skip
 
 

@@ -120,6 +120,17 @@ def test_page_of_settings_has_one_legend_of_all_methods():
     assert lines == [1, 2, 1, 1]
 
 
+def test_titles_on_a_page_stay_on_it(folder):
+    curves = trade_off_curves(read_results(folder))
+    long = "statlog-landsat-satellite, instance-dependent"
+    figure = drawing.trade_off_page([curves[:2]] * 3, [long] * 3)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        title = ax._left_title
+        assert title.get_text().replace("\n", " ") == long
+        assert title.get_window_extent().x1 <= ax.get_window_extent().x1
+
+
 def test_axis_of_a_curve_that_is_always_right():
     figure = drawing.trade_off_figure([curve("dst-pll", accuracy=(1.0, 1.0), point=(0.1, 1.0))], "")
     low, high = figure.axes[0].get_ylim()

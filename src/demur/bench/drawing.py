@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def trade_off_page(settings: Sequence[Sequence[TradeOffCurve]], titles: Sequence
         ax.remove()
     for ax, curves, title in zip(axes.flat, settings, titles, strict=False):
         _trade_off(ax, curves, small=True)
-        ax.set_title(_name(title, 42), loc="left", fontsize=8)
+        ax.set_title("\n".join(wrap(_name(title, 64), 34)), loc="left", fontsize=8)
     figure.supxlabel("Rejected predictions", fontsize=8.5)
     figure.supylabel("Accuracy of the accepted", fontsize=8.5)
     figure.legend(

@@ -127,17 +127,28 @@ class NeighborIndex:
         if self.algorithm == "brute" and self._squared:
             self._products.search(Q, own, distances, indices, n_jobs)
         else:
-
-            def search(start: int, stop: int) -> None:
-                rows = slice(start, stop)
-                _search_tree(
-                    Q[rows], own[rows], *self._tree, self._squared, distances[rows], indices[rows]
-                )
-
-            in_ranges(search, len(Q), n_jobs)
+            self._search_leaves(Q, own, distances, indices, n_jobs)
         if self._squared:
             np.sqrt(distances, out=distances)
         return distances, indices
+
+    def _search_leaves(
+        self, Q: Floats, own: Ints, distances: Floats, indices: Ints, n_jobs: int | None
+    ) -> None:
+        """Search the tree, one query after another that lies near it.
+
+        They visit the same leaves, which are then still in the cache: twice as fast where the
+        points are many.
+        """
+        visit = np.argsort(_own_leaves(Q, *self._tree[4:6], self._squared), kind="stable")
+
+        def search(start: int, stop: int) -> None:
+            rows = visit[start:stop]
+            near, nearest = distances[rows], indices[rows]
+            _search_tree(Q[rows], own[rows], *self._tree, self._squared, near, nearest)
+            distances[rows], indices[rows] = near, nearest
+
+        in_ranges(search, len(Q), n_jobs)
 
 
 # ------------------------------------------------------------------------------ shared
@@ -267,6 +278,21 @@ def _box_distance(q: Floats, lower: Floats, upper: Floats, squared: bool) -> flo
         gap = max(lower[f] - q[f], q[f] - upper[f], 0.0)
         total += gap * gap if squared else gap
     return total
+
+
+@kernel
+def _own_leaves(Q: Floats, lower: Floats, upper: Floats, squared: bool) -> Ints:
+    """The leaf that each query comes to by the nearer box at every split."""
+    leaves = np.empty(len(Q), dtype=np.intp)
+    for row in range(len(Q)):
+        node = 0
+        while 2 * node + 2 < len(lower):
+            left, right = 2 * node + 1, 2 * node + 2
+            to_left = _box_distance(Q[row], lower[left], upper[left], squared)
+            to_right = _box_distance(Q[row], lower[right], upper[right], squared)
+            node = right if to_right < to_left else left
+        leaves[row] = node
+    return leaves
 
 
 @kernel

@@ -211,12 +211,18 @@ def table(name: str, known: Iterator[Known]) -> list[Row]:
 
 
 def write(rows: list[Row], path: Path) -> None:
+    """Write a table; rows of methods that were not measured now stay as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    measured = {row["method"] for row in rows}
+    kept: list[Row] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["method"] not in measured]
+    told = [{k: f"{v:.4f}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
+        writer.writerows(sorted(kept + told, key=lambda row: METHODS.index(row["method"])))
 
 
 def summarise(name: str, rows: list[Row]) -> None:

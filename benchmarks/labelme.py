@@ -208,6 +208,7 @@ def measure_order(folder: Path, data: LabelMe, answers: int = 100) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         orders[f"any, {seed}"] = rng.permutation(n)[:answers]
+    wrong = np.asarray(table["demur_label"]) != np.asarray(table["label"])
     for name, rows in orders.items():
         if len(rows):
             pq.write_table(table.take(pa.array(rows)), folder / "answered.parquet")
@@ -219,7 +220,7 @@ def measure_order(folder: Path, data: LabelMe, answers: int = 100) -> None:
             folder / ("new.demur" if len(rows) else "model.demur"), folder / "test.parquet", "label"
         )
         common.report(
-            answered=name, of=n, rows=len(rows), accuracy=found.accuracy, coverage=found.coverage,
+            answered=name, of=n, rows=len(rows), wrong=int(wrong[rows].sum()), accuracy=found.accuracy, coverage=found.coverage,
             accepted_accuracy=found.accepted_accuracy, aurc=found.aurc,
         )  # fmt: skip
 

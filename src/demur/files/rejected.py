@@ -24,8 +24,8 @@ OURS = ("demur_label", "demur_plausible", "demur_score", "demur_reason", ANSWER)
 class RejectedRows:
     """Collects rejected rows on disk while a file is read, and then writes them in order.
 
-    First come the rows that the method is least sure of: a person's answer changes most
-    there (measured in benchmarks/labelme.py).
+    First come the rows that the method is least sure of: there its label is wrong most
+    often (docs/files.md tells how often).
     """
 
     def __init__(self) -> None:

@@ -220,7 +220,8 @@ def measure_order(folder: Path, data: LabelMe, answers: int = 100) -> None:
             folder / ("new.demur" if len(rows) else "model.demur"), folder / "test.parquet", "label"
         )
         common.report(
-            answered=name, of=n, rows=len(rows), wrong=int(wrong[rows].sum()), accuracy=found.accuracy, coverage=found.coverage,
+            answered=name, of=n, rows=len(rows), wrong=int(wrong[rows].sum()),
+            accuracy=found.accuracy, coverage=found.coverage,
             accepted_accuracy=found.accepted_accuracy, aurc=found.aurc,
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import ExitStack, contextmanager
@@ -169,6 +170,9 @@ def workers(backend: str, jobs: int, scheduler: str | None) -> Iterator[int]:
             options["n_jobs"] = -1
         elif backend == "loky":
             options["inner_max_num_threads"] = 1
+            # A worker that has loaded torch has grown, and joblib replaces it: no one's concern.
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
         stack.enter_context(joblib.parallel_config(backend, **options))
         yield joblib.effective_n_jobs(-1 if backend in _EXTRAS else jobs)
 

@@ -53,9 +53,9 @@ def lightness(color):
     return float(np.dot(to_rgb(color), (0.299, 0.587, 0.114)))
 
 
-def test_ten_methods_can_be_told_apart_in_grey():
+def test_methods_can_be_told_apart_in_grey():
     styles = styles_of(REGISTRY)
-    assert len({style.marker for style in styles.values()}) == len(REGISTRY) == 10
+    assert len({style.marker for style in styles.values()}) == len(REGISTRY)
     for first, second in combinations(styles.values(), 2):
         if first.dashes == second.dashes:
             assert abs(lightness(first.color) - lightness(second.color)) > 0.2
@@ -83,7 +83,7 @@ def contrast(color, page):
 def test_more_methods_than_colours_still_differ():
     names = [*REGISTRY, *(f"new {i}" for i in range(8))]
     styles = styles_of(names)
-    assert len({(s.color, s.dashes) for s in styles.values()}) == 18
+    assert len({(s.color, s.dashes) for s in styles.values()}) == len(names)
     assert [styles[name] for name in REGISTRY] == list(styles_of(REGISTRY).values())
 
 

@@ -29,14 +29,15 @@ class Style(NamedTuple):
 
 
 # Five patterns, each once dark and once light, so that ten stay distinct in grey. On a dark page
-# the dark ones are pale instead: there it is they that stand out.
-_DASHES: tuple[tuple[float, ...], ...] = (
+# the dark ones are pale instead: there it is they that stand out. An eleventh has its own.
+_FIVE: tuple[tuple[float, ...], ...] = (
     (),
     (4.5, 1.8),
     (1.2, 1.4),
     (6.0, 1.6, 1.2, 1.6),
     (9.0, 2.5),
 )
+_DASHES = (*_FIVE, *_FIVE, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2))
 _COLORS = (
     ("#12355b", "#b9d6ff"),
     ("#8c1c13", "#ffa69c"),
@@ -48,8 +49,9 @@ _COLORS = (
     ("#2ca25f", "#33ad6d"),
     ("#c06bd6", "#c674db"),
     ("#b08d00", "#b89a1f"),
+    ("#3a3a3a", "#e4e4e4"),
 )
-_MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", ">")
+_MARKERS = ("o", "s", "^", "D", "P", "v", "X", "*", "<", ">", "d")
 
 
 def styles_of(methods: Iterable[str]) -> dict[str, Style]:
@@ -71,6 +73,6 @@ def styles_of(methods: Iterable[str]) -> dict[str, Style]:
 
 def _style(nth: int) -> Style:
     color, on_dark = _COLORS[nth % len(_COLORS)]
-    # After ten the colours meet other dashes and markers.
+    # After these the colours meet other dashes and markers.
     turn = nth + nth // len(_COLORS)
     return Style(color, on_dark, _DASHES[turn % len(_DASHES)], _MARKERS[turn % len(_MARKERS)])

@@ -563,7 +563,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"{confidence:.3g}; plan anew."
             )
         self._refuse_gold(prints, groups, ids, plan)
-        if n < plan.n_gold and plan.rows is not None:
+        if n < plan.n_gold and plan.prints is not None:
             warnings.warn(
                 f"{plan.n_gold} rows were to be verified, but {n} are given. The certificate holds "
                 "only if which ones are missing has nothing to do with whether the prediction is "

@@ -237,6 +237,15 @@ def read_like(classes: NDArray[Any], y: Any) -> CandidateSets:
     return CandidateSets(y, classes=classes if unnamed else None)
 
 
+def one_instance(x: Any) -> Any:
+    """A batch of one instance, which may be given as one row; a DataFrame keeps its names."""
+    if not hasattr(x, "columns"):
+        x = np.atleast_2d(np.asarray(x))
+    if len(x) != 1:
+        raise ValueError(f"explain takes one instance at a time; got {len(x)}.")
+    return x
+
+
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
     """Features as finite float64 in C order, or an error that names the first bad cell."""
     try:

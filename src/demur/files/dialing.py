@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from demur.candidates import CandidateSets
 from demur.files.columns import texts
 from demur.files.errors import BadRows, DataError, UsageError
 from demur.files.model_file import Model
@@ -156,8 +155,7 @@ def ids_of(model: Model) -> list[str] | None:
 def judged_training(model: Model) -> tuple[NDArray[np.float64], Fresh]:
     """The training rows, scaled, and judged by models that have not seen them."""
     X = model.preparation.scale(model.training.X)
-    sets = CandidateSets._packed(model.training.words, model.method.classes_)
-    return X, out_of_fold(clone(model.method), model.method, X, sets)
+    return X, out_of_fold(clone(model.method), model.method, X, model.sets)
 
 
 def _by_coverage(model: Model, table: str | Path, coverage: float) -> tuple[float, Promise]:

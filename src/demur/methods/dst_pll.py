@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from demur._parameters import check_number, check_whole
-from demur.base import Judgement, PartialLabelClassifier, check_features
+from demur.base import Judgement, PartialLabelClassifier, check_features, one_instance
 from demur.candidates import CandidateSets, unpack
 from demur.evidence.combine import MAX_NEIGHBORS, Evidence, combine, focal_sets
 from demur.methods.explanation import Explanation, NeighborEvidence
@@ -252,11 +252,7 @@ class DstPll(PartialLabelClassifier):
             Prints well in a terminal and in a notebook.
         """
         check_is_fitted(self)
-        if not hasattr(x, "columns"):  # a DataFrame of one row keeps its names
-            x = np.atleast_2d(np.asarray(x))
-        if len(x) != 1:
-            raise ValueError(f"explain takes one instance at a time; got {len(x)}.")
-        X = check_features(self, x, reset=False)
+        X = check_features(self, one_instance(x), reset=False)
         distances, neighbors = self._index.query(X, self.n_neighbors, n_jobs=self.n_jobs)
         evidence = self._combine(X, top_sets=True)
         judgement = self._decide_by(X, evidence)

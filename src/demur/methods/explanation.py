@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -158,11 +159,7 @@ class Explanation:
             f"= {self.accept_score:+.3f}, accepted when over {self.threshold:g}.",
         ]
         for title, header, rows in self._tables():
-            lines += ["", title]
-            widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-            for row in (header, *rows) if rows else ():
-                cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-                lines.append(("  " + "  ".join(cells)).rstrip())
+            lines += ["", title, *(text_table(header, rows) if rows else ())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -178,6 +175,15 @@ class Explanation:
                 f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
             )
         return "\n".join(parts)
+
+
+def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a table, indented, columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True))).rstrip()
+        for row in (header, *rows)
+    ]
 
 
 def _braces(labels: list[Any]) -> str:

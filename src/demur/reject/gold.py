@@ -112,12 +112,10 @@ class Seen:
     def refuse_twice(self, prints: Prints, *, ids: Any) -> None:
         """Refuse gold that holds one instance several times."""
         if ids is not None:
-            names, counts = np.unique(np.asarray(ids), return_counts=True)
-            if (counts > 1).any():
-                worst = names[counts.argmax()].item()
+            worst, count = _most_frequent(ids)
+            if count > 1:
                 raise ValueError(
-                    f"the gold instance with id {worst!r} is given {counts.max()} times; each "
-                    "counts once."
+                    f"the gold instance with id {worst!r} is given {count} times; each counts once."
                 )
             return
         n = len(prints)
@@ -141,11 +139,10 @@ class Seen:
             return
         if len(groups) != n:
             raise ValueError(f"there are {n} gold instances but {len(groups)} groups.")
-        names, counts = np.unique(np.asarray(groups), return_counts=True)
-        if (counts > 1).any():
-            worst = names[counts.argmax()].item()
+        worst, count = _most_frequent(groups)
+        if count > 1:
             raise ValueError(
-                f"group {worst!r} has {counts.max()} gold instances, which depend on each other; "
+                f"group {worst!r} has {count} gold instances, which depend on each other; "
                 "draw one of each group at most, as plan(X, groups=...) does."
             )
         if self.groups is not None:
@@ -174,3 +171,9 @@ class Seen:
         if ids is not None and self.ids is not None:
             return np.isin(np.asarray(ids), self.ids)
         return np.isin(prints, self.prints)
+
+
+def _most_frequent(names: Any) -> tuple[Any, int]:
+    """The name that is given most often, and how often."""
+    known, counts = np.unique(np.asarray(names), return_counts=True)
+    return (known[counts.argmax()].item(), int(counts.max())) if len(known) else (None, 0)

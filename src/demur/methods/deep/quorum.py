@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from demur.base import Judgement, check_features
+from demur.base import Judgement, check_features, one_instance
 from demur.methods.deep.estimator import DeepClassifier, Strategy
 from demur.methods.deep.proden import ProdenStrategy
 from demur.methods.deep.quorum_explanation import NeighborVoice, QuorumExplanation
@@ -215,15 +215,10 @@ class Quorum(DeepClassifier):
             Which networks and which neighbours say what; prints well in a terminal.
         """
         check_is_fitted(self)
-        if not hasattr(x, "columns"):  # a DataFrame of one row keeps its names
-            x = np.asarray(x)
-            x = x[None] if x.ndim == 1 else x
-        rows = self._as_rows(x, self.image_shape_)
-        if len(rows) != 1:
-            raise ValueError(f"explain takes one instance at a time; got {len(rows)}.")
+        rows = self._as_rows(one_instance(x), self.image_shape_)
         X = check_features(self, rows, reset=False)
         distances, neighbors = self._nearest(X)
-        networks, voice = self._hear(X)
+        networks, voice = self._ask_networks(X), self._voice(distances, neighbors)
         judged = Judgement.of_proba(self._pool(networks.mean(axis=0), voice))
         classes = self.classes_.tolist()
         weights = self._weights[neighbors[0]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from demur.methods.explanation import text_table
 
 SHOWN_LABELS = 6
 
@@ -109,19 +110,11 @@ class QuorumExplanation:
             )
             for y in shown
         ]
-        lines += ["", "Probabilities", *_table(header, rows)]
+        lines += ["", "Probabilities", *text_table(header, rows)]
         lines += ["", f"The {len(self.neighbors)} nearest training instances"]
         told = [
             (str(v.row), f"{v.distance:.4g}", f"{v.share:.3f}", str(v.label), f"{v.weight:.3f}")
             for v in self.neighbors
         ]
-        lines += _table(("row", "distance", "say", "label", "weight"), told)
+        lines += text_table(("row", "distance", "say", "label", "weight"), told)
         return "\n".join(lines)
-
-
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return [
-        ("  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True))).rstrip()
-        for row in (header, *rows)
-    ]

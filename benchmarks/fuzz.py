@@ -8,7 +8,8 @@ arrays and the archive, with checksums made right again, so that the checks behi
 met. Input number i is the same in every run. Allowed is an answer or a DataError or UsageError
 of one sentence; a model that still loads must judge, or say why not by a ValueError. All else
 is told: another exception, a process that dies, more than 20 seconds, more than 4 GB of memory
-asked for, and any file opened for writing, made, moved or removed outside the place given.
+asked for, and any file opened for writing, made, moved or removed outside the place given, or
+found in the folders around it afterwards.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -28,7 +30,7 @@ import traceback
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ from demur.methods import METHODS, method
 
 PATIENCE = 20  # seconds for one input
 MEMORY = 4 * 2**30
+IN_MEMORY = Path("/dev/shm")  # where a file costs microseconds; a disk may take milliseconds
 TOKENS = [
     b'"', b'""', b"\n", b"\r", b"\r\n", b",", b"\t", b";", b"|", b"\0", b"\xff", b"\xef\xbb\xbf",
     b"\xed\xa0\x80", "\ufdd0".encode(), b"nan", b"inf", b"-1e999", b"1e308", b"1_000", b"0x10",
@@ -248,6 +251,7 @@ class Tried:
 
     def __init__(self, corpus: Path, place: Path) -> None:
         self.place = place
+        self.around = around(place)
         self.files = {path.name: path.read_bytes() for path in sorted(corpus.iterdir())}
         self.tables = [name for name in self.files if not name.endswith(".demur")]
         self.models = [name for name in self.files if name.endswith(".demur")]
@@ -318,10 +322,28 @@ class Tried:
             files.evaluate(self.model, path, "labels", skip_bad=bad)
         elif what == 4:
             files.explain(self.model, path, 3)
+        elif what == 5:
+            files.update(
+                self.corpus / "dst-pll.demur", path,
+                answer="labels", output=self.place / "out.demur", skip_bad=bad,
+            )  # fmt: skip
         else:
             with open_table(path) as source:
                 chunk = read_whole(source)
                 self.model.preparation.encode(chunk, source.name)
+
+    def strays(self) -> list[str]:
+        """What was left behind: unfinished files, or any outside the place."""
+        left = [name for name in os.listdir(self.place) if name.startswith((".", "demur-"))]
+        for name in left:  # so that it is told once
+            path = self.place / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return sorted(left) + sorted(around(self.place) - self.around)
+
+
+def around(place: Path) -> set[str]:
+    """What the two folders above a place hold."""
+    return {str(path) for folder in place.parents[:2] for path in folder.iterdir()}
 
 
 def _watch_writing(places: list[Path], outside: list[str]) -> None:
@@ -337,7 +359,7 @@ def _watch_writing(places: list[Path], outside: list[str]) -> None:
             if not isinstance(flags, int) or not flags & writing:
                 return
         elif event in changing:
-            path = arguments[0]
+            path = arguments[event in ("os.rename", "os.link", "os.symlink")]  # what it makes
         else:
             return
         if isinstance(path, int) or path is None:
@@ -355,6 +377,7 @@ def work(corpus: str, place: str, numbers: list[int], report: Any) -> None:
     """Try inputs one after the other, telling each before and after."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     tempfile.tempdir = place
+    os.chdir(place)
     tried = Tried(Path(corpus), Path(place))
     outside: list[str] = []
     with open(os.devnull, "w") as silence:
@@ -371,9 +394,10 @@ def work(corpus: str, place: str, numbers: list[int], report: Any) -> None:
             except BaseException as error:
                 lines = traceback.format_exception(error)
                 found = "FAILED: " + "".join(lines)[-1500:]
-            if outside:
-                found = f"FAILED: written outside: {outside}"
+            if strays := outside + tried.strays():
+                found = f"FAILED: written outside or left behind: {strays}"
                 outside.clear()
+                tried.around = around(tried.place)
             report.send((number, (found, time.monotonic() - start)))
     report.close()
 
@@ -383,9 +407,11 @@ def run(corpus: Path, numbers: list[int]) -> Iterator[tuple[int, str, float]]:
     context = multiprocessing.get_context("spawn")
     left = numbers
     while left:
-        with tempfile.TemporaryDirectory() as place:
+        with _folder() as above:
+            place = above / "between" / "place"
+            place.mkdir(parents=True)
             mine, theirs = context.Pipe(duplex=False)
-            worker = context.Process(target=work, args=(str(corpus), place, left, theirs))
+            worker = context.Process(target=work, args=(str(corpus), str(place), left, theirs))
             worker.start()
             theirs.close()
             begun, done = None, 0
@@ -414,6 +440,14 @@ def run(corpus: Path, numbers: list[int]) -> Iterator[tuple[int, str, float]]:
             left = left[done:]
 
 
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder of our own, in memory where there is such a place."""
+    fast = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=fast) as name:
+        yield Path(name)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -421,8 +455,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--only", type=int, help="this input alone, with its whole traceback")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        corpus = Path(name)
+    with _folder() as corpus:
         write_corpus(corpus)
         numbers = list(range(asked.inputs)) if asked.only is None else [asked.only]
         counts: Counter[str] = Counter()

@@ -17,6 +17,7 @@ CHANGES = {
     "parameters": {"n_neighbors": 5},
     "encoder": {"kind": "vae"},
     "test_size": 0.3,
+    "dial": {"coverage": 0.8},
 }
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from demur.bench.dialing import n_trainings
 from demur.bench.spec import Spec
 from demur.datasets import registry
 from demur.methods import method
@@ -45,15 +46,16 @@ def rough_seconds(spec: Spec, *, gpu: bool = False) -> float:
     >>> round(rough_seconds(long) / rough_seconds(short))
     10
     """
+    trainings = n_trainings(spec)
     rows, images = _size(spec)
     kind = "images" if images and not spec.encoder else "tables"
     if gpu and trains_networks(spec.method):
         rates = _rates()["gpu"]
         steps = _epochs(spec) * -(-rows // _batch_size(spec, kind))
         seconds = steps * rates[kind] * rates["times"].get(spec.method, 1.0)
-        return float(seconds) / _STACK
+        return trainings * float(seconds) / _STACK
     rate = float(_rates()[kind].get(spec.method, _UNKNOWN_RATE))
-    return rate * rows / 1000.0 * (_epochs(spec) or 1)
+    return trainings * rate * rows / 1000.0 * (_epochs(spec) or 1)
 
 
 def encoder_seconds(spec: Spec, *, gpu: bool = False) -> float:

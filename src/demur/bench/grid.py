@@ -26,6 +26,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from demur.bench.dialing import check_dial
 from demur.bench.spec import FIELDS, REAL, Spec
 from demur.methods import METHODS
 
@@ -38,6 +39,7 @@ _COMMON = {
     "noise_parameters": dict,
     "parameters": dict,
     "encoders": dict,
+    "dial": dict,
 }
 _TOP = {**_COMMON, "title": str, "grid": list}
 _GRID = {**_COMMON, "datasets": list, "classes": str, "noise": list}
@@ -75,7 +77,10 @@ def _bundled() -> Iterable[Traversable]:
 
 
 def expand(
-    preset: Mapping[str, Any], seeds: int | None = None, added: Sequence[str] = ()
+    preset: Mapping[str, Any],
+    seeds: int | None = None,
+    added: Sequence[str] = (),
+    dial: Mapping[str, Any] | None = None,
 ) -> list[Spec]:
     """All runs of a preset, neighbours of one dataset and split side by side.
 
@@ -87,6 +92,8 @@ def expand(
         That many seeds from 0, whatever the preset says.
     added : sequence of str, optional
         Methods beside those of the preset, with their default parameters.
+    dial : mapping, optional
+        That dial on every run, whatever the preset says.
 
     Returns
     -------
@@ -100,7 +107,10 @@ def expand(
     for i, block in enumerate(preset["grid"], start=1):
         where = f"[[grid]] number {i} of the preset"
         _check_keys(block, _GRID, where)
-        for spec in _expand_block(_inherit(preset, block), seeds, added, where):
+        whole = _inherit(preset, block)
+        if dial is not None:
+            whole["dial"] = dial
+        for spec in _expand_block(whole, seeds, added, where):
             if specs.setdefault(spec.setting, spec) is not spec:
                 raise ValueError(
                     f"{where} repeats {spec}; a preset has one run for each dataset, filter of "
@@ -126,6 +136,12 @@ def _expand_block(
             raise ValueError(
                 f"{what} of {where} names {unknown[0]!r}; the methods are {', '.join(METHODS)}."
             )
+    dial = block.get("dial", {})
+    if dial:
+        try:
+            check_dial(dial)
+        except ValueError as error:
+            raise ValueError(f"the dial of {where}: {error}") from None
     noises = {name: _noise_parameters(name, block, where) for name in block["noise"]}
     for dataset in block["datasets"]:
         for noise, noise_parameters in noises.items():
@@ -141,6 +157,7 @@ def _expand_block(
                         parameters=block.get("parameters", {}).get(method, {}),
                         encoder=block.get("encoders", {}).get(method, {}),
                         test_size=float(block.get("test_size", 0.2)),
+                        dial=dial,
                     )
 
 
@@ -242,4 +259,6 @@ def select(specs: Iterable[Spec], filters: Iterable[Filter]) -> list[Spec]:
     return kept
 
 
-_FILTERS = tuple(name for name in (*FIELDS, "run_id") if not name.startswith(("param", "encod")))
+_FILTERS = tuple(
+    name for name in (*FIELDS, "run_id") if not name.startswith(("param", "encod", "dial"))
+)

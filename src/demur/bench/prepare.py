@@ -48,10 +48,15 @@ class Data(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What one run learns from and is judged by."""
+    """What one run learns from and is judged by.
+
+    The labels ``y_train`` are not learned from: a dial may have some of them verified.
+    """
 
     X_train: NDArray[np.float64]
     sets: CandidateSets
+    y_train: NDArray[np.intp]
+    train: NDArray[np.intp]
     X_test: NDArray[np.float64]
     y_test: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -88,13 +93,15 @@ def prepare(spec: Spec, folder: str | None, cache: str | None, device: str) -> P
         For encoders that train a network.
     """
     data = load_data(spec.dataset, spec.classes, folder)
-    _, test = split(len(data.y), spec.test_size, spec.seed)
+    train, test = split(len(data.y), spec.test_size, spec.seed)
     sets = make_candidates(spec, folder, cache)
     if spec.encoder:
         (X_train, X_test), shape = make_features(spec, folder, cache, device), None
     else:
         (X_train, X_test), shape = _scaled(spec, folder), data.image_shape
-    return Prepared(X_train, sets, X_test, data.y[test], test, data.classes, shape)
+    return Prepared(
+        X_train, sets, data.y[train], train, X_test, data.y[test], test, data.classes, shape
+    )
 
 
 def split(n: int, test_size: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

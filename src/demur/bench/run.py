@@ -29,7 +29,7 @@ from demur.bench.backends import (
 from demur.bench.costs import Costs, trains_networks
 from demur.bench.locks import Lock, try_lock
 from demur.bench.plan import arrange, features_key
-from demur.bench.spec import Spec
+from demur.bench.spec import FIELDS, Spec
 from demur.bench.store import DamagedFileError, files_of, path_of, read_run, write_run
 from demur.bench.tally import Share, Tally, list_unfinished
 from demur.bench.work import Outcome, Place, common_facts, failure, one_thread
@@ -423,11 +423,11 @@ def check_data(specs: Iterable[Spec], folder: str | Path | None) -> None:
 
 def _difference(one: Spec, other: Spec) -> str:
     """How two runs of one setting differ, in words."""
-    mine, theirs = one.as_dict(), other.as_dict()
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in FIELDS}
     return ", ".join(
-        f"{name} {mine[name] or 'by default'} instead of {theirs[name] or 'by default'}"
-        for name in mine
-        if mine[name] != theirs[name]
+        f"{name} {mine or 'by default'} instead of {theirs or 'by default'}"
+        for name, (mine, theirs) in pairs.items()
+        if mine != theirs
     )
 
 

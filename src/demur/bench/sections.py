@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from demur.bench.curves import in_order
+from demur.bench.dialing import describe_dial
 from demur.bench.formats import Cell, Column, Table
 from demur.bench.markup import Html, element, joined
 from demur.bench.measures import missing_runs
@@ -38,9 +39,11 @@ def extent(runs: pd.DataFrame) -> Html:
         _tile(duration(_seconds(runs).to_numpy().sum()), "computing"),
         _tile(f"{failed:,}", "failed", bad=failed > 0),
     ]
+    dials = [json.loads(text) for text in dict.fromkeys(_texts(runs, "dial"))]
     told = {
         "Datasets": ", ".join(sorted(runs["dataset"].unique())),
         "Methods": ", ".join(in_order(runs["method"])),
+        **({"Dials": "; ".join(map(describe_dial, dials))} if dials else {}),
         "When": _when(runs),
         "Machine": _counted(_machines(runs)),
         "Device": _counted(_texts(runs, "device")),

@@ -35,6 +35,10 @@ class Spec:
         Empty, or the ``kind`` of an encoder of the features and its parameters.
     test_size : float, default=0.2
         Share of the instances that are judged; the others are learned from.
+    dial : mapping
+        Empty, or the one dial of `RejectClassifier` that decides what is accepted, and what goes
+        with it: ``coverage`` (``ties``), ``cost`` (``n_gold``), or ``max_risk`` (``n_gold`` or
+        ``ambiguity``, ``confidence``).
 
     Examples
     --------
@@ -55,6 +59,7 @@ class Spec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
     test_size: float = 0.2
+    dial: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -65,8 +70,10 @@ class Spec:
             raise ValueError(f"a run is told in JSON, which would change some value of {self}.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Every field by its name."""
+        """Every field by its name; the dial only if there is one."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not self.dial:  # else runs would not have the names they had before there were dials
+            del values["dial"]
         return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
 
     def to_json(self) -> str:

@@ -16,6 +16,7 @@ from demur.bench.curves import Setting, describe, in_order
 from demur.bench.formats import Cell, Column, Table
 from demur.bench.measures import SETTING, measure_runs, risk_of
 from demur.bench.pairs import LinedUp, Ranking, line_up, rank_methods
+from demur.bench.promises import has_dials, promises_table
 from demur.bench.published import (
     Published,
     groups,
@@ -76,7 +77,7 @@ def make_tables(results: Results) -> list[Table]:
     list of Table
         Accuracy by group of datasets (table 1 of the text), risk (table 2), accuracy at the
         same share of rejects (table 3), areas under the risk-coverage curve, average ranks,
-        and accuracy by setting.
+        accuracy by setting, and what the dials promised where there are some.
     """
     measures = measure_runs(results, reference=reference_method())
     return [
@@ -87,6 +88,7 @@ def make_tables(results: Results) -> list[Table]:
         areas_table(measures),
         ranks_table(measures),
         settings_table(measures),
+        *([promises_table(results)] if has_dials(results.runs) else []),
     ]
 
 

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from demur import __version__
 from demur.base import PartialLabelClassifier
 from demur.bench.costs import trains_networks
+from demur.bench.dialing import finite, turn
 from demur.bench.judged import Judged
 from demur.bench.prepare import Prepared, make_candidates, make_features, prepare
 from demur.bench.spec import Spec, canonical
@@ -81,7 +82,8 @@ class _Job:
             self.failed, self.judged = True, None
             self.facts |= failure(error)
         finally:
-            self.facts[f"seconds_{name}"] = time.perf_counter() - start
+            seconds = self.facts.get(f"seconds_{name}", 0.0) + time.perf_counter() - start
+            self.facts[f"seconds_{name}"] = seconds
 
 
 def stack_key(spec: Spec) -> str | None:
@@ -110,6 +112,8 @@ def run_task(specs: Sequence[Spec], place: Place) -> list[Outcome]:
             for job in ready:
                 _fit(job)
         for job in ready:
+            if not job.failed and job.spec.dial:
+                _turn(job)
             if not job.failed:
                 _judge(job)
     peak = peak_mib()
@@ -163,6 +167,18 @@ def _fit(job: _Job) -> None:
     job.facts["stack"] = 1
 
 
+def _turn(job: _Job) -> None:
+    """Set the dial, which is part of fitting."""
+    with job.step("fit"):
+        job.facts["device"] = _device(job.model)
+        job.model, job.prepared, promised = turn(job.spec, job.model, _of(job))
+        job.facts |= promised
+
+
+def _device(model: Any) -> str:
+    return str(getattr(model, "device_", "cpu"))
+
+
 def _judge(job: _Job) -> None:
     prepared, model = _of(job), job.model
     with job.step("predict"):
@@ -179,9 +195,9 @@ def _judge(job: _Job) -> None:
             "n_classes": len(prepared.classes),
             "labels": [str(label) for label in prepared.classes],
             "mean_candidates": float(prepared.sets.sizes.mean()),
-            "threshold": float(model.accept_threshold_),
-            "device": str(getattr(model, "device_", "cpu")),
+            "threshold": finite(model.accept_threshold_),
         }
+        job.facts.setdefault("device", _device(model))
 
 
 def _of(job: _Job) -> Prepared:

@@ -66,6 +66,14 @@ def run(
         list[str] | None,
         typer.Option(metavar="NAME", help="A method beside the preset's. Can be repeated."),
     ] = None,
+    dial: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="What every method accepts by, in place of its own threshold: coverage=0.8, "
+            "cost=0.1, or max_risk=0.05,n_gold=200.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Workers; -1 is one for each core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky (this machine), dask or ray.")] = "loky",
     scheduler: Annotated[
@@ -102,11 +110,13 @@ def run(
 ) -> None:
     """Do all runs of a preset. Killed at any moment, the same command goes on."""
     with usage_errors():
+        from demur.bench.dialing import parse_dial
         from demur.bench.grid import expand, parse_filter, read_preset, select
         from demur.bench.run import run_grid
         from demur.cli import progress
 
-        grid = expand(read_preset(preset), seeds, add_method or [])
+        asked = None if dial is None else parse_dial(dial)
+        grid = expand(read_preset(preset), seeds, add_method or [], asked)
         specs = select(grid, map(parse_filter, only or []))
         work = partial(
             run_grid,
@@ -169,12 +179,14 @@ def summary(
     """Averages over the seeds of each setting and method, as CSV."""
     with usage_errors():
         from demur.bench.measures import measure_runs, summarise
+        from demur.bench.promises import with_promises
         from demur.bench.published import reference_method
         from demur.bench.store import read_results
 
         results = read_results(folder)
         measures = measure_runs(results, reference=reference_method())
-        text = summarise(measures, results.runs).to_csv(index=False, float_format="%.6g")
+        averages = with_promises(summarise(measures, results.runs), results)
+        text = averages.to_csv(index=False, float_format="%.6g")
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(text, encoding="utf-8")

@@ -19,13 +19,12 @@ from demur.base import Judgement, read_like
 from demur.candidates import CandidateSets
 from demur.reject.certificate import (
     Tests,
-    check_coverage,
-    check_share,
     fixed_sequence,
     gold_worth_drawing,
     least_gold,
 )
 from demur.reject.coverage import LARGE_STEP, Cut, cut_for_coverage
+from demur.reject.dial_settings import DIALS, turned_dial
 from demur.reject.gold import Prints, Seen, gold_columns
 from demur.reject.planning import Plan, draw_rows, make_plan
 from demur.reject.promise import Promise
@@ -44,8 +43,6 @@ from demur.reject.words import (
     say_uncertified,
 )
 
-DIALS = ("coverage", "cost", "max_risk")
-TIES = ("drawn", "whole")
 DECLARED = (*DIALS, "confidence", "ambiguity", "ties", "attempts")
 FRESH = (
     "a certificate needs instances that the model has never seen, neither label nor candidate set."
@@ -178,7 +175,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        dial = self._check_dials()
+        dial = turned_dial(**{name: getattr(self, name) for name in DECLARED})
         seed = self._check_not_tested()
         (X,) = indexable(X)  # else rows of some containers could not be taken
         if isinstance(self.estimator, FrozenEstimator):
@@ -218,7 +215,7 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         groups, ids : array-like of shape (n,), optional
             As in `fit`.
         """
-        dial = self._check_dials()
+        dial = turned_dial(**{name: getattr(self, name) for name in DECLARED})
         seed = self._check_not_tested()
         if not isinstance(self.estimator, FrozenEstimator):
             raise ValueError(
@@ -294,28 +291,6 @@ class RejectClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     f"{name} was {value} in fit and is {getattr(self, name)} now; what is promised "
                     "is what was declared before. Set it back, or fit sklearn.base.clone(model)."
                 )
-
-    def _check_dials(self) -> str:
-        turned = [name for name in DIALS if getattr(self, name) is not None]
-        if len(turned) != 1:
-            what = "none is" if not turned else f"{' and '.join(turned)} are"
-            raise ValueError(f"turn exactly one dial, coverage, cost or max_risk; {what} set.")
-        dial = turned[0]
-        value = getattr(self, dial)
-        if dial == "coverage":
-            check_coverage(value)
-        else:
-            check_share(dial, value)
-        check_share("confidence", self.confidence)
-        if self.ambiguity is not None:
-            if dial != "max_risk":
-                raise ValueError(f"ambiguity goes with max_risk, not with {dial}.")
-            if self.ambiguity != 0:
-                check_share("ambiguity", self.ambiguity)
-        if self.ties not in TIES:
-            raise ValueError(f"ties must be 'drawn' or 'whole'; got {self.ties!r}.")
-        check_whole("attempts", self.attempts, 1)
-        return dial
 
     def _set_threshold(self, dial: str) -> None:
         if dial == "coverage":

@@ -116,6 +116,37 @@ def test_slips_are_told_before_anything_is_begun(tmp_path):
     assert not files_of(tmp_path)
 
 
+def test_networks_without_their_gpu_are_told_before_anything_is_begun(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="'cuda:0' is not here: .* --device cpu"):
+        run_grid([spec("proden"), spec()], tmp_path, jobs=1, device="cuda:0")
+    assert not files_of(tmp_path)
+    assert run_grid([spec("proden")], tmp_path, jobs=1, device="cuda", plan_only=True)
+    assert run_grid([spec()], tmp_path, jobs=1, device="cuda").count() == {"ok": 1}
+
+
+def test_an_encoder_is_trained_once_and_first_and_counted_in_what_is_left(tmp_path):
+    pytest.importorskip("torch")
+    encoder = {"kind": "vae", "n_components": 2, "hidden": 4, "n_epochs": 60}
+    grid = [spec(method, encoder=encoder) for method in ("dst-pll", "pl-knn")]
+    plan = work(grid, tmp_path, plan_only=True)
+    assert len(plan.encoders) == 1
+    assert plan.shares[0].tasks == 3
+    assert plan.seconds_left() > plan.estimate(grid)
+    tally = work(grid, tmp_path)
+    assert tally.count() == {"ok": 2}
+    assert tally.encoders == {}
+
+
+def test_no_run_is_begun_whose_encoder_there_is_no_time_for(tmp_path):
+    slow = {"kind": "vae", "n_epochs": 10**9}
+    tally = work([spec(encoder=slow), spec("dst-pll")], tmp_path, budget=600.0)
+    assert tally.count() == {"ok": 1, "waiting": 1}
+    assert [line["why"] for line in unfinished(tmp_path)] == ["no time"]
+    assert tally.encoders == {}
+
+
 def test_a_plan_begins_nothing(tmp_path, told):
     tally = work(GRID, tmp_path / "new", plan_only=True)
     assert tally.count() == {"waiting": 4}

@@ -41,20 +41,21 @@ def arrange(
 ) -> tuple[list[Task], list[Task]]:
     """Tasks for the workers, and for the lanes: what takes longest first, to end together.
 
-    Lanes make the features that an encoder gives, then train networks, one dataset after the
-    other, as it stays in their memory. The workers meanwhile make the candidates that networks
-    will need, then do what needs no features.
+    Features that an encoder gives are made before the runs, once for all that need them. Where
+    there are lanes these make them, then train networks, one dataset after the other, as it stays
+    in their memory. The workers meanwhile make the candidates that networks will need, then do
+    what needs no features.
     """
 
     def seconds(task: Task) -> float:
         return sum(map(costs.seconds, task.specs))
 
     tasks = sorted(make_tasks(specs, costs, stack), key=seconds, reverse=True)
+    features = _made_once("features", tasks, features_key)
     if not lanes:
-        return tasks, []
+        return features + tasks, []
     networks = [task for task in tasks if trains_networks(task.specs[0].method)]
     others = [task for task in tasks if not trains_networks(task.specs[0].method)]
-    features = _made_once("features", tasks, features_key)
     candidates = _made_once("candidates", networks, _candidates_key)
     place = {spec: i for i, spec in enumerate(dict.fromkeys(t.specs[0].dataset for t in networks))}
     networks.sort(key=lambda task: place[task.specs[0].dataset])

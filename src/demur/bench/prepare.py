@@ -188,8 +188,17 @@ def make_features(
         encoder.fit(X_train)
         return {"train": encoder.transform(X_train), "test": encoder.transform(X_test)}
 
-    made = _kept(cache, "features", [*_split_key(spec), spec.encoder], make)
+    made = _kept(cache, "features", _features_parts(spec), make)
     return made["train"], made["test"]
+
+
+def has_features(spec: Spec, cache: str | None) -> bool:
+    """Whether the features that the run's encoder makes are kept already."""
+    return cache is not None and _path_of(cache, "features", _features_parts(spec)).exists()
+
+
+def _features_parts(spec: Spec) -> list[Any]:
+    return [*_split_key(spec), spec.encoder]
 
 
 def _split_key(spec: Spec) -> list[Any]:
@@ -211,9 +220,7 @@ def _kept(
     """
     if cache is None:
         return make()
-    plain = [dict(p) if isinstance(p, Mapping) else p for p in parts]
-    name = f"{kind}-{hashlib.sha256(canonical(plain).encode()).hexdigest()[:16]}"
-    path = Path(cache) / f"{name}.npz"
+    path = _path_of(cache, kind, parts)
     found = _read(path)
     if found is not None:
         return found
@@ -227,6 +234,12 @@ def _kept(
             with suppress(OSError):
                 _write(path, made)
     return made
+
+
+def _path_of(cache: str, kind: str, parts: list[Any]) -> Path:
+    plain = [dict(p) if isinstance(p, Mapping) else p for p in parts]
+    name = hashlib.sha256(canonical(plain).encode()).hexdigest()[:16]
+    return Path(cache) / f"{kind}-{name}.npz"
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]] | None:

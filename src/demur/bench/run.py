@@ -29,6 +29,7 @@ from demur.bench.backends import (
 from demur.bench.costs import Costs, trains_networks
 from demur.bench.locks import Lock, try_lock
 from demur.bench.plan import arrange, features_key
+from demur.bench.prepare import has_features
 from demur.bench.spec import FIELDS, Spec
 from demur.bench.store import DamagedFileError, files_of, path_of, read_run, write_run
 from demur.bench.tally import Share, Tally, list_unfinished
@@ -110,8 +111,9 @@ def run_grid(
     grid.plan(left, stack, n_lanes, jobs)
     if plan_only:
         return grid.tally
-    if scheduler is None:  # else the workers may be where the data is
+    if scheduler is None:  # else the workers may be where the data is, and the device
         check_data(left, data)
+        check_device(left, device)
     return grid.work(jobs, backend, scheduler)
 
 
@@ -152,7 +154,7 @@ class _Grid:
         self.place = place._replace(cache=str(self.cache.absolute()))
         self.tally = Tally(specs, costs=Costs())
         self.retried: dict[str, tuple[int, int]] = {}
-        self.features: dict[str | None, str] = {}  # "awaited" from a lane, "late", or there
+        self.features: dict[str | None, str] = {}  # "awaited", "late", or there
         self.queues: list[_Queue] = []
         self.lanes: Lanes | None = None
         self.ended = False
@@ -190,19 +192,27 @@ class _Grid:
     def plan(self, specs: Sequence[Spec], stack: int | None, lanes: int, jobs: int) -> None:
         """Give each crew its tasks, in order."""
         costs = self.tally.costs
-        for_workers, for_lanes = arrange(specs, costs, stack, lanes=bool(lanes))
+        crews = arrange(specs, costs, stack, lanes=bool(lanes))
+        for_workers, for_lanes = ([t for t in crew if not self._is_made(t)] for crew in crews)
         self.queues = [_Queue(self, unordered, for_workers)]
         if for_lanes:
             self.lanes = Lanes(lanes)
             self.queues.append(_Queue(self, self.lanes, for_lanes))
-            awaited = (features_key(t.specs[0]) for t in for_lanes if t.kind == "features")
-            self.features = dict.fromkeys(awaited, "awaited")
+        for task in for_workers + for_lanes:
+            if task.kind == "features":
+                key = features_key(task.specs[0])
+                self.features[key] = "awaited"
+                self.tally.encoders[key] = self.tally.estimate_of(task)
         self.tally.jobs = joblib.effective_n_jobs(jobs)
         self.tally.lanes = lanes if for_lanes else 0
         names = ("other runs", "networks") if for_lanes else ("runs", "")
         self.tally.share(names[0], self.tally.jobs, for_workers)
         if for_lanes:
             self.tally.share(names[1], lanes, for_lanes)
+
+    def _is_made(self, task: Task) -> bool:
+        """Whether an earlier call has made the features already."""
+        return task.kind == "features" and has_features(task.specs[0], self.place.cache)
 
     # ----------------------------------------------------------------------- working
 
@@ -249,6 +259,12 @@ class _Grid:
             thread.join()
         if errors:
             raise errors[0]
+
+    def settle_features(self, task: Task, state: str) -> None:
+        """Features are there, or will not be."""
+        key = features_key(task.specs[0])
+        self.features[key] = state
+        self.tally.encoders.pop(key, None)
 
     def is_done(self, spec: Spec) -> bool:
         """Whether a run has been finished, by another process, since the survey."""
@@ -360,7 +376,7 @@ class _Queue:
         if task.kind == "runs":
             self.tally.put_off += task.specs
         elif task.kind == "features":
-            self.grid.features[features_key(task.specs[0])] = "late"
+            self.grid.settle_features(task, "late")
 
     def _claim(self, task: Task) -> Task:
         """Lock the runs of a task that are still to be done."""
@@ -389,7 +405,7 @@ class _Queue:
         self.grid.record(outcomes)
         task, locks = self.held.pop(name)
         if task.kind == "features":
-            self.grid.features[features_key(task.specs[0])] = "there"
+            self.grid.settle_features(task, "there")
         _release(locks)
         self.grid.watch(self.tally)
 
@@ -419,6 +435,21 @@ def check_data(specs: Iterable[Spec], folder: str | Path | None) -> None:
                 raise FileNotFoundError(
                     f"{error}\nOr leave its runs out: demur bench run --only dataset!={name}"
                 ) from None
+
+
+def check_device(specs: Iterable[Spec], device: str) -> None:
+    """Refuse to begin where networks are to have a GPU and there is none."""
+    if not device.startswith("cuda") or not any(trains_networks(s.method) for s in specs):
+        return
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return  # the runs say so themselves
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device {device!r} is not here: torch finds no GPU. With --device cpu networks are "
+            "trained on processors; add --plan to see how long that would take."
+        )
 
 
 def _difference(one: Spec, other: Spec) -> str:

@@ -76,6 +76,8 @@ class Tally:
         Runs that were not begun, as they would have taken longer than there was time.
     costs : Costs
         Estimates of seconds.
+    encoders : dict
+        Estimates of the encoders that are still to be trained for the runs.
     """
 
     specs: list[Spec]
@@ -89,6 +91,7 @@ class Tally:
     damaged: list[Path] = field(default_factory=list)
     put_off: list[Spec] = field(default_factory=list)
     costs: Costs = field(default_factory=Costs)
+    encoders: dict[str | None, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._start = time.perf_counter()
@@ -179,6 +182,7 @@ class Tally:
                 waits = self.status.get(spec.run_id, "waiting") in ("waiting", "running")
                 if waits and spec.run_id not in put_off:
                     left[bool(self.lanes) and trains_networks(spec.method)] += self._left(spec)
+            left[bool(self.lanes)] += sum(self.encoders.values())
         return max(left[True] / max(self.lanes, 1), left[False] / self.jobs)
 
     def _left(self, spec: Spec) -> float:

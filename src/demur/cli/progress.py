@@ -184,6 +184,10 @@ def show_plan(tally: Tally) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if tally.encoders:
+        work = duration(sum(tally.encoders.values()))
+        told = f"{len(tally.encoders)} encoder(s) to train first, about {work} of work"
+        console.print(told, highlight=False)
     for line in share_lines(tally):
         console.print(line, highlight=False, soft_wrap=True)
     if not tally.costs.is_learned:

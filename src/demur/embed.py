@@ -170,10 +170,14 @@ class VAEEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 if not math.isfinite(history[-1]):
                     diverged = f"the loss is {history[-1]} in epoch {epoch + 1}; training diverged"
                     raise ValueError(f"{diverged}. Use a smaller learning_rate.")
+                self._after_epoch(weights, history)
         except KeyboardInterrupt:
             self._keep(weights, history)
             raise
         self._keep(weights, history)
+
+    def _after_epoch(self, weights: list[Tensor], history: list[float]) -> None:
+        """For who watches the training: `benchmarks/encoder_epochs.py`."""
 
     def _keep(self, weights: list[Tensor], history: list[float]) -> None:
         kept = [w.detach().cpu().double().numpy() for w in weights[:4]]

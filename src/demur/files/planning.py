@@ -30,11 +30,18 @@ class Planned:
     plan_path: str
     n_rows: int
     n_bad: int
+    group: str | None = None
 
     def __str__(self) -> str:
         lines = [str(self.plan)]
         if self.n_bad:
             lines.append(f"bad rows skipped: {self.n_bad:,}")
+        if self.group is not None:
+            # A model file keeps no such column of its training rows, to leave them out by.
+            lines.append(
+                f"the certificate holds if no {self.group} of these rows was trained on, which the "
+                "model cannot check"
+            )
         return "\n".join(
             [
                 *lines,
@@ -114,7 +121,7 @@ def plan(
     PlanFile(place_of(model_path), digest, made, group).write()
     if skip_bad is not None:
         write_bad_rows(skip_bad, bad.rows, source.unit)
-    return Planned(made, str(output), str(place_of(model_path)), len(rows), bad.count)
+    return Planned(made, str(output), str(place_of(model_path)), len(rows), bad.count, group)
 
 
 def _check(max_risk: float, confidence: float, n_gold: int, output: str | Path) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, TypeVar, cast
 
 from joblib import effective_n_jobs
@@ -81,6 +82,8 @@ def n_threads(n_jobs: int | None) -> int:
     allowed = int(numba.config.NUMBA_NUM_THREADS) if numba else int(effective_n_jobs(-1))
     if n_jobs is None:
         return allowed
+    if not isinstance(n_jobs, Integral):
+        raise ValueError(f"n_jobs must be a whole number or None; got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs is 0; use 1 for one thread, -1 or None for all.")
     return int(effective_n_jobs(n_jobs)) if n_jobs < 0 else n_jobs

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -75,6 +76,8 @@ WRONG_DATA = [
     (("predict", "train.csv", "test.csv"), "demur: train.csv is no demur model, or is damaged: "),
     (("predict", "m.demur", "m.demur"), "demur: m.demur is a spreadsheet or a zip archive"),
     (("predict", "m.demur", "test.csv", "-o", "no/out.csv"), "demur: cannot write no/out.csv: "),
+    ((*FIT[:-1], "no/m.demur"), "demur: cannot write no/m.demur: there is no folder "),
+    (("audit", "train.csv", "--candidates", "labels", "--features", "id"), "80 different values"),
     (("explain", "m.demur", "test.csv", "--row", "99"), "demur: test.csv has 40 rows, so there"),
 ]
 WRONG_USAGE = [
@@ -89,6 +92,13 @@ WRONG_USAGE = [
     ((*FIT, "--scaling", "log"), "demur: scaling is one of minmax"),
     ((*FIT, "--answer", "x"), "demur: --answer and --check go with --update"),
     ((*FIT, "--update", "m.demur"), "demur: --update keeps features"),
+    (("fit", "--update", "m.demur", "test.csv", "--method", "cc"), "demur: --update keeps feat"),
+    ((*FIT[:-1], "-"), "demur: give each output a file of its own; only decisions may go to -."),
+    ((*FIT[:-1], "train.csv"), "demur: train.csv is what the command reads"),
+    ((*FIT, "--set", "n_jobs=x"), "demur: dst-pll: n_jobs is a whole number or none; got 'x'"),
+    (("fit", "-", "--answers", "-", "-o", "m", "--features", "f1"), "demur: only one file can c"),
+    (("evaluate", "m.demur", "test.csv", "--truth", "label", "--plot", "-"), "a file of its own"),
+    (("predict", "m.demur", "test.csv", "--threshold", "nan"), "demur: the threshold is no num"),
     ((*FIT, "--max-values", "0"), "demur fit: Invalid value for '--max-values'"),
     (("predict", "m.demur"), "demur predict: Missing argument 'TABLE'"),
     (("predict", "m.demur", "test.csv", "-o", "x.xls"), "demur: x.xls: which format?"),
@@ -134,6 +144,21 @@ def test_bad_rows_and_skip_bad(demur, fitted):
     assert done.code == 0
     assert "bad rows skipped: 2" in done.out.decode()
     assert [row["line"] for row in read_csv(fitted / "bad.csv")] == ["42", "43"]
+
+
+def test_who_is_killed_while_writing_leaves_the_old_file(fitted):
+    (fitted / "out.csv").write_text("old")
+    words = [sys.executable, "-c", "from demur.cli import main; main()"]
+    words += ["predict", "m.demur", "-", "-o", "out.csv"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=fitted) as run:
+        header, rows = (fitted / "test.csv").read_bytes().split(b"\n", 1)
+        run.stdin.write(header + b"\n" + rows * 12_000)  # more than is read at once
+        run.stdin.flush()
+        while not list(fitted.glob(".out.csv.*")):
+            assert run.poll() is None
+            time.sleep(0.1)
+        run.kill()
+    assert (fitted / "out.csv").read_text() == "old"
 
 
 def test_a_reader_that_goes_away_is_no_error(fitted):

@@ -38,8 +38,8 @@ def test_a_small_table_in_full(tmp_path):
         "most often candidates together:",
         "  a and b: 10 rows, 91% of those with a, 83% of those with b",
         "  b and c: 2 rows, 17% of those with b, 67% of those with c",
-        "  a and c: 1 rows, 9% of those with a, 33% of those with c",
-        "c is a candidate of 3 rows only: too rare to learn",
+        "  a and c: 1 row, 9% of those with a, 33% of those with c",
+        "labels too rare to learn, with their rows: c (3)",
         "rows that repeat another's features: 3",
         "groups of them without a common candidate (the truth cannot be in all): 2",
         "  lines 2, 4",
@@ -111,9 +111,18 @@ def test_labels_that_cannot_be_told_apart_or_never_stand_alone(tmp_path):
     rows = [[i, "a|b" if i % 2 else "c"] for i in range(40)]
     write_csv(tmp_path / "t.csv", ["f1", "labels"], rows)
     lines = audited(tmp_path / "t.csv", candidates="labels")
-    assert "a and b never part: nothing tells them apart" in lines
-    assert "a is never the only candidate (20 rows)" in lines
-    assert not [line for line in lines if line.startswith("c is")]
+    assert "labels that never part, so that nothing tells them apart: a and b" in lines
+    assert "labels that are never the only candidate, with their rows: a (20), b (20)" in lines
+    assert not [line for line in lines if line.startswith("labels too rare")]
+
+
+def test_many_rare_labels_are_one_line(tmp_path):
+    rows = [[i, f"label {i}"] for i in range(30)]
+    write_csv(tmp_path / "t.csv", ["f1", "labels"], rows)
+    lines = audited(tmp_path / "t.csv", candidates="labels")
+    (told,) = [line for line in lines if line.startswith("labels too rare")]
+    assert told.endswith(", label 16 (1), label 17 (1) and 20 more")
+    assert lines[1] == "30 rows have 30 different labels: is it the right column?"
 
 
 def test_marks_that_are_wrong_are_no_empty_sets(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from demur import files, metrics
-from small_tables import read_csv
+from small_tables import read_csv, write_csv
 
 
 def test_measures_against_the_decisions(folder, model):
@@ -37,7 +37,9 @@ def test_threshold_plot_and_none_accepted(folder, model):
     assert np.isnan(found.accepted_accuracy)
     assert "accuracy of the accepted    none" in str(found)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(files.UsageError, match="cannot draw"):
+    with pytest.raises(files.UsageError, match=r"cannot draw .*Format 'xyz' is not supported"):
+        files.evaluate(model, folder / "new.csv", "label", plot=folder / "curve.xyz")
+    with pytest.raises(files.DataError, match=r"cannot write .*curve\.png: there is no folder"):
         files.evaluate(model, folder / "new.csv", "label", plot=folder / "no" / "curve.png")
 
 
@@ -93,6 +95,13 @@ def test_rows_are_counted_with_the_bad_ones(folder, model):
 def test_rows_that_are_not_there(folder, model, row, value, error, message):
     with pytest.raises(error, match=message):
         files.explain(model, folder / "new.csv", row, value)
+
+
+def test_a_row_without_the_id_column_is_not_explained(folder, model):
+    rows = read_csv(folder / "new.csv")
+    write_csv(folder / "x.csv", ["f1", "f2", "f3"], [list(row.values())[1:4] for row in rows])
+    with pytest.raises(files.DataError, match="lacks the id column 'id' of the model"):
+        files.explain(model, folder / "x.csv", 1)
 
 
 def test_methods_without_evidence_are_explained_by_probabilities(folder, wanted):

@@ -122,6 +122,7 @@ def test_a_number_beyond_all_measure_is_a_bad_row():
         ({"x": ["", ""]}, {"text": ["x"]}, "column x is empty"),
         ({"x": [[1], [2]]}, {}, "give numbers or text"),
         ({"x": [1.0]}, {"scaling": "log"}, "scaling is one of"),
+        ({"x": ["1,5", "2,5"]}, {"max_values": 1}, "Numbers are written with a point, 0.5."),
     ],
 )
 def test_columns_that_cannot_be_learned_from(data, how, message):

@@ -138,6 +138,12 @@ def test_other_members_are_refused_and_nothing_is_written(model, name):
     assert not (model.parent.parent / "escaped").exists()
 
 
+def test_a_member_that_stands_twice_is_refused(model):
+    with zipfile.ZipFile(model, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("model.json", b"{}")
+    assert "is refused: it holds a member twice" in refusal(model)
+
+
 class Harm:
     def __reduce__(self):
         return (pytest.fail, ("a pickle was run",))
@@ -177,6 +183,8 @@ def test_a_claimed_shape_takes_no_memory(model):
         ("method", "pickle", "a model of 'pickle', which demur does not have"),
         ("parameters", {"n_neighbours": 3}, "has no parameter 'n_neighbours'"),
         ("parameters", {"n_neighbors": [1, 2]}, "its parameter n_neighbors is of a wrong kind"),
+        ("parameters", {"n_jobs": "many"}, "its parameter n_jobs is of a wrong kind"),
+        ("parameters", {"n_jobs": 0.5}, "its parameter n_jobs is of a wrong kind"),
         ("columns", [], "is damaged"),
         ("columns", [{"name": "f1", "values": [], "fill": None}], "column 'f1' is malformed"),
         ("scaling", "log", "its columns are missing"),

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
@@ -59,8 +61,10 @@ def test_reasons_name_the_two_labels(folder, model):
     assert not any(row["accepted"] for row in rows)
     for row in rows:
         kind = row["reason"].split(":")[0]
-        assert kind in ("conflict", "ignorance", "too close")
+        assert kind in ("conflict", "ignorance", "too close", "below the threshold")
         assert row["label"] in row["reason"]
+        # What the method itself would accept is not close to another label.
+        assert kind == "below the threshold" or row["accept_score"] <= 0
     assert {row["threshold"] for row in rows} == {2.0}
 
 
@@ -206,6 +210,50 @@ def test_each_output_has_a_file_of_its_own(folder, model, name):
     for other in ("-", folder / "out.csv"):
         with pytest.raises(files.UsageError, match="give each output a file of its own"):
             files.predict(model, folder / "new.csv", folder / "out.csv", **{name: other})
+
+
+def test_no_output_takes_the_place_of_an_input(folder, model):
+    before = {path: path.read_bytes() for path in (folder / "new.csv", model)}
+    (folder / "link.csv").symlink_to(folder / "new.csv")
+    for output in (*before, folder / "link.csv"):
+        with pytest.raises(files.UsageError, match="is what the command reads"):
+            files.predict(model, folder / "new.csv", output, form="csv")
+        with pytest.raises(files.UsageError, match="is what the command reads"):
+            files.predict(model, folder / "new.csv", folder / "out.csv", skip_bad=output)
+        with pytest.raises(files.UsageError, match="is what the command reads"):
+            files.evaluate(model, folder / "new.csv", "label", plot=output)
+    with pytest.raises(files.UsageError, match="is what the command reads"):
+        files.update(model, folder / "new.csv", answer="label", output=folder / "new.csv")
+    with pytest.raises(files.UsageError, match=r"look\.xml is written twice"):
+        files.predict(
+            model, folder / "new.csv", folder / "out.csv",
+            label_studio=folder / "look.json", skip_bad=folder / "look.xml",
+        )  # fmt: skip
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_links_stay_links_and_pipes_are_written_to(folder, model):
+    (folder / "kept.csv").write_text("old")
+    (folder / "link.csv").symlink_to(folder / "kept.csv")
+    files.predict(model, folder / "new.csv", folder / "link.csv")
+    assert (folder / "link.csv").is_symlink()
+    assert len(read_csv(folder / "kept.csv")) == 50
+    os.mkfifo(folder / "pipe.csv")
+    reader = subprocess.Popen(["cat", folder / "pipe.csv"], stdout=subprocess.PIPE)
+    files.predict(model, folder / "new.csv", folder / "pipe.csv")
+    assert reader.communicate()[0] == (folder / "kept.csv").read_bytes()
+    assert (folder / "pipe.csv").is_fifo()
+    with pytest.raises(files.DataError, match=r"cannot write .*: it is a folder"):
+        files.predict(model, folder / "new.csv", folder, form="csv")
+
+
+def test_a_threshold_is_a_number(folder, model):
+    for measure in (
+        lambda: files.predict(model, folder / "new.csv", folder / "o.csv", threshold=float("nan")),
+        lambda: files.evaluate(model, folder / "new.csv", "label", threshold=float("nan")),
+    ):
+        with pytest.raises(files.UsageError, match="the threshold is no number"):
+            measure()
 
 
 def test_progress_counts_all_rows(folder, model, monkeypatch):

@@ -90,6 +90,17 @@ def test_the_header_tells_the_delimiter(tmp_path, content, delimiter):
     assert not bad
 
 
+def test_an_open_quote_is_asked_about(tmp_path, monkeypatch):
+    _, _, bad = read(tmp_path / "t.csv", b'a,b\n1,2\n"3,4\n5,6\n7,8')
+    assert [row[:2] for row in bad] == [
+        (3, "1 field instead of 2, over 3 lines: is a quote left open?")
+    ]
+    monkeypatch.setattr(tables, "BLOCK", 2**20)
+    content = b"a,b\n1,2\n" * 2**18 + b'"3,4\n' + b"5,6\n" * 2**19
+    with pytest.raises(DataError, match=r"a row after line \d+ is longer than 1 MiB; is a quote"):
+        read(tmp_path / "t.csv", content)
+
+
 def test_a_byte_order_mark_and_a_nameless_column(tmp_path):
     rows, places, _ = read(tmp_path / "t.csv", b"\xef\xbb\xbfa,,c\n1,2,3")
     assert rows == [{"a": "1", "column 2": "2", "c": "3"}]

@@ -186,6 +186,9 @@ def test_no_more_than_ten_bad_rows_are_named(tmp_path):
         ({"answers": "train.csv"}, "f1", files.UsageError, "joined to the rows by --id"),
         ({"candidates": "labels"}, "g*", files.UsageError, "no column matches 'g*'"),
         ({"candidates": "labels"}, "id", files.DataError, "100 different values"),
+        ({"candidates": "labels", "rule": "votes:2"}, "f1", files.UsageError, "--rule is for ans"),
+        ({"candidates": "labels"}, "f1,labels", files.UsageError, "is that of the candidates"),
+        ({"candidates": "labels", "id_column": "f2"}, "f*", files.UsageError, "is that of the ids"),
     ],
 )
 def test_what_cannot_be_meant(folder, wanted, features, error, message):
@@ -196,6 +199,38 @@ def test_what_cannot_be_meant(folder, wanted, features, error, message):
         )  # fmt: skip
     assert message in str(caught.value)
     assert type(caught.value) is error
+
+
+def test_a_wrong_separator_is_asked_about(folder):
+    done = files.fit(
+        folder / "train.csv", folder / "m.demur",
+        wanted=files.Wanted(candidates="labels", separator=";"), features="f1:f3",
+    )  # fmt: skip
+    (note,) = done.notes
+    assert note.startswith("no row has two candidates, but labels such as 'ant|bee' look like sev")
+    assert note in str(done)
+
+
+def test_an_unknown_label_is_a_bad_answer(folder, clouds):
+    long_answers(folder / "answers.csv", clouds[2][:100])
+    with (folder / "answers.csv").open("a") as file:
+        file.write("r1,w9,wasp\n")
+    wanted = files.Wanted(answers=folder / "answers.csv", id_column="id", classes=LABELS)
+    n = len((folder / "answers.csv").read_text().splitlines())
+    with pytest.raises(files.DataError, match=rf"line {n}: the label 'wasp' is not one of the cl"):
+        fitted_sets(folder / "train.csv", wanted)
+    sets = fitted_sets(folder / "train.csv", wanted, skip_bad=folder / "bad.csv")
+    long_answers(folder / "answers.csv", clouds[2][:100])
+    assert sets == fitted_sets(folder / "train.csv", wanted)
+
+
+def test_parameters_are_of_the_kind_of_their_defaults(folder, wanted):
+    for parameters in ({"n_jobs": "x"}, {"n_jobs": 1.5}, {"random_state": (1, "a")}):
+        with pytest.raises(files.UsageError, match="is a whole number or none; got"):
+            files.fit(
+                folder / "train.csv", folder / "m.demur",
+                wanted=wanted, features="f1:f3", parameters=parameters,
+            )  # fmt: skip
 
 
 def test_ids_that_repeat_or_lack(folder):

@@ -86,6 +86,13 @@ def test_several_answers_and_label_studio(folder, model):
     assert files.load(model).sets.to_lists()[-1] == ["ant", "bee"]
 
 
+def test_an_answer_without_an_id_is_a_bad_row(folder, model):
+    lines = "id,f1,f2,f3,demur_answer\nz1,0,0,0,ant\n,1,1,1,bee\n"
+    (folder / "a.csv").write_text(lines)
+    with pytest.raises(files.DataError, match="line 3: id is missing"):
+        files.update(model, folder / "a.csv")
+
+
 def test_answers_that_cannot_be_used(folder, model, rejected):
     before = model.read_bytes()
     content = (folder / "look.csv").read_text()

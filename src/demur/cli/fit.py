@@ -93,7 +93,9 @@ def fit(
         if table is None:
             raise files.UsageError("name the table to learn from, such as train.csv.")
         if update is not None:
-            if features or candidates or answers or parameter:
+            chosen = (features, candidates, answers, id_column, classes, parameter, text, seed)
+            usual = ("|", "union", "dst-pll", "minmax", 50, False)
+            if any(chosen) or (sep, rule, method, scaling, max_values, impute) != usual:
                 raise files.UsageError("--update keeps features, candidates and method.")
             done: Any = files.update(
                 update, table,

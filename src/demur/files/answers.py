@@ -163,7 +163,10 @@ def _sorted_out(chunk: Chunk, lists: list[list[str]], reason: Callable[[int], st
 
 
 def read_answers(
-    path: str | Path, columns: Sequence[str], bad_rows: Callable[[TableFile], BadRows]
+    path: str | Path,
+    columns: Sequence[str],
+    classes: Sequence[str] | None,
+    bad_rows: Callable[[TableFile], BadRows],
 ) -> tuple[Answers, BadRows]:
     """A file of answers in the long form; columns name item, worker and label."""
     if len(columns) != 3:
@@ -182,11 +185,16 @@ def read_answers(
     cells = [texts(chunk.table[column]) for column in columns]
     answers = Answers([], [], [], [])
     rows = list(chunk.bad)
+    known = None if classes is None else set(classes)
     for i, (item, worker, label) in enumerate(zip(*cells, strict=True)):
         place = int(chunk.places[i])
         if item is None or worker is None or label is None:
             lacking = columns[[item, worker, label].index(None)]
             rows.append(BadRow(place, f"{lacking} is missing", join_cells(chunk.table, i)))
+            continue
+        if known is not None and label not in known:
+            why = f"the label {label!r} is not one of the classes"
+            rows.append(BadRow(place, why, join_cells(chunk.table, i)))
             continue
         answers.items.append(item)
         answers.workers.append(worker)

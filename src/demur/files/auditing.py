@@ -16,7 +16,7 @@ from demur.files.features import learn_preparation
 from demur.files.tables import open_table
 from demur.files.training import Wanted, read_training
 
-SHOWN_PAIRS, SHOWN_WORKERS = 5, 5
+SHOWN_PAIRS, SHOWN_WORKERS, SHOWN_LABELS = 5, 5, 10
 FEW_ROWS = 10  # a label with fewer is too rare to learn: a neighbourhood has as many
 FEW_ANSWERS = 10  # fewer tell nothing of an annotator
 
@@ -88,6 +88,7 @@ def audit(
         preparation = learn_preparation(
             read.chunk, source.name, features, text=text, max_values=max_values
         )
+        wanted.refuse_features(preparation.names, source.columns)
         encoded = preparation.encode(read.chunk, source.name)
         read.bad.add(encoded.bad)
         kept = CandidateSets._packed(sets.words[encoded.good], sets.classes)
@@ -143,17 +144,24 @@ def _confused(sets: CandidateSets) -> list[str]:
     for i, j in [(int(rows[k]), int(columns[k])) for k in order[:SHOWN_PAIRS]]:
         a, b, n = sets.classes[i], sets.classes[j], int(together[i, j])
         lines.append(
-            f"  {a} and {b}: {n:,} rows, {n / count[i]:.0%} of those with {a}, "
+            f"  {a} and {b}: {n:,} row{'s' * (n > 1)}, {n / count[i]:.0%} of those with {a}, "
             f"{n / count[j]:.0%} of those with {b}"
         )
     if lines:
         lines.insert(0, "most often candidates together:")
-    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
-        if together[i, j] == count[i] == count[j]:
-            lines.append(
-                f"{sets.classes[i]} and {sets.classes[j]} never part: nothing tells them apart"
-            )
+    same = (together[rows, columns] == count[rows]) & (count[rows] == count[columns])
+    pairs = [
+        f"{sets.classes[i]} and {sets.classes[j]}"
+        for i, j in zip(rows[same].tolist(), columns[same].tolist(), strict=True)
+    ]
+    if pairs:
+        lines.append(f"labels that never part, so that nothing tells them apart: {_some(pairs)}")
     return lines
+
+
+def _some(things: list[str]) -> str:
+    more = f" and {len(things) - SHOWN_LABELS:,} more" if len(things) > SHOWN_LABELS else ""
+    return ", ".join(things[:SHOWN_LABELS]) + more
 
 
 def _rare(sets: CandidateSets) -> list[str]:
@@ -161,12 +169,18 @@ def _rare(sets: CandidateSets) -> list[str]:
     held = sets.to_indicator()
     count = held.sum(axis=0)
     alone = held[sets.sizes == 1].sum(axis=0)
+
+    def told(which: NDArray[np.bool_]) -> str:
+        order = [int(j) for j in np.argsort(count, kind="stable") if which[j]]
+        return _some([f"{sets.classes[j]} ({count[j]:,})" for j in order])
+
+    few = count < FEW_ROWS
+    covered = (alone == 0) & ~few
     lines = []
-    for label, n, single in zip(sets.classes, count.tolist(), alone.tolist(), strict=True):
-        if n < FEW_ROWS:
-            lines.append(f"{label} is a candidate of {n} rows only: too rare to learn")
-        elif not single:
-            lines.append(f"{label} is never the only candidate ({n:,} rows)")
+    if few.any():
+        lines.append(f"labels too rare to learn, with their rows: {told(few)}")
+    if covered.any():
+        lines.append(f"labels that are never the only candidate, with their rows: {told(covered)}")
     return lines
 
 

@@ -115,7 +115,8 @@ def decide(
 
     A method that combines evidence says why it rejects by what stands in the way: without
     the conflict it would accept; or without the rest of the ignorance; or else another label
-    has support of its own. For other methods the probabilities of the top two tell.
+    has support of its own, unless the threshold alone is what rejects. For other methods the
+    probabilities of the top two tell.
     """
     limit = method.accept_threshold_ if threshold is None else float(threshold)
     classes = [str(label) for label in method.classes_.tolist()]
@@ -125,7 +126,9 @@ def decide(
         rows = np.arange(len(X))
         missing = judged.accept + evidence.conflict <= limit  # even without the conflict
         close = judged.accept + evidence.ignorance <= limit
-        reason = np.where(missing, np.where(close, _CLOSE, _IGNORANCE), _CONFLICT)
+        # A label that the method itself would accept is not close to another.
+        rest = np.where(judged.accept > method.accept_threshold_, _BELOW, _CLOSE)
+        reason = np.where(missing, np.where(close, rest, _IGNORANCE), _CONFLICT)
         reason[evidence.belief[rows, judged.top] == 0] = _IGNORANCE
         known = evidence.belief, evidence.plausibility
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from demur.files.columns import listed, texts
 from demur.files.errors import BadRow, BadRows, DataError, UsageError
 from demur.files.model_file import Model, load
-from demur.files.output import write_bad_rows
+from demur.files.output import atomic, check_outputs, write_bad_rows
 from demur.files.predicting import judged_pieces
 from demur.files.tables import join_cells, open_table
 
@@ -70,6 +71,10 @@ def evaluate(
     """Measure a model on a table with true labels, in a column of it."""
     from demur import metrics
 
+    model_path = None if isinstance(model, Model) else model
+    check_outputs([model_path, path], [plot, skip_bad])
+    if threshold is not None and np.isnan(threshold):
+        raise UsageError("the threshold is no number; give one, such as 0.")
     model = model if isinstance(model, Model) else load(model)
     name = model.name
     known = set(model.classes)
@@ -139,9 +144,12 @@ def _draw(
     from demur.plots import TradeOffDisplay
 
     display = TradeOffDisplay.from_predictions(y, z, score, threshold=limit, name=name)
+    drawn = io.BytesIO()
     try:
-        display.figure_.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot draw {path}: {error}") from None
+        display.figure_.savefig(drawn, dpi=150, format=Path(path).suffix[1:] or "png")
+    except ValueError as error:  # of an ending that is none of a picture
+        raise UsageError(f"cannot draw {path}: {error}.") from None
     finally:
         plt.close(display.figure_)
+    with atomic(path) as out:
+        out.write(drawn.getvalue())

@@ -11,7 +11,7 @@ from demur.files.columns import texts
 from demur.files.decisions import decide
 from demur.files.errors import DataError, UsageError
 from demur.files.model_file import Model, load
-from demur.files.predicting import needed
+from demur.files.predicting import check_table, needed
 from demur.files.tables import Chunk, TableFile, open_table
 
 
@@ -62,7 +62,7 @@ def _neighbor_ids(model: Model, X: NDArray[np.float64]) -> str:
 
 
 def _find_row(model: Model, source: TableFile, row: int | None, id_value: str | None) -> Chunk:
-    model.preparation.check_names(source.columns, source.name)
+    check_table(model, source)
     before = 0
     for chunk in source.chunks(needed(model)):
         if id_value is not None:

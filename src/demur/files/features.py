@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -233,6 +234,11 @@ def _median(parsed: Numbers, column: str, name: str) -> float:
     return float(np.median(finite))
 
 
+def _has_decimal_commas(values: NDArray[Any]) -> bool:
+    """Whether values are numbers as some countries' spreadsheets write them."""
+    return all(re.fullmatch(r"[+-]?\d+(,\d+)?", str(value)) for value in values)
+
+
 def _text_column(column: str, cells: Any, name: str, impute: bool, max_values: int) -> Column:
     given = [value for value in texts(cells) if value is not None]
     values, counts = np.unique(np.asarray(given, dtype=object), return_counts=True)
@@ -242,6 +248,7 @@ def _text_column(column: str, cells: Any, name: str, impute: bool, max_values: i
         raise DataError(
             f"{name}: column {column} is text with {len(values)} different values, such as "
             f"{values[0]!r}; at most {max_values} are one-hot encoded (--max-values)."
+            + (" Numbers are written with a point, 0.5." if _has_decimal_commas(values) else "")
         )
     fill = str(values[counts.argmax()]) if impute else None
     return Column(column, tuple(map(str, values)), fill)

@@ -12,8 +12,8 @@ import numpy as np
 from demur.candidates import CandidateSets
 from demur.files.errors import DataError, UsageError
 from demur.files.features import learn_preparation
-from demur.files.model_file import Model, TrainingData, save
-from demur.files.output import write_bad_rows
+from demur.files.model_file import Model, TrainingData, is_alike, save
+from demur.files.output import check_outputs, write_bad_rows
 from demur.files.tables import open_table
 from demur.files.training import Wanted, read_training
 from demur.methods import METHODS, method
@@ -85,6 +85,7 @@ def fit(
     -------
     Fitted
     """
+    check_outputs([path, wanted.answers], [output, skip_bad])
     estimator = make_method(method_name, parameters or {}, seed)
     with open_table(path) as source:
         if source.answers is not None and wanted.id_column is None and "id" in source.columns:
@@ -94,6 +95,7 @@ def fit(
         read.chunk, source.name, features,
         text=text, impute=impute, max_values=max_values, scaling=scaling,
     )  # fmt: skip
+    wanted.refuse_features(preparation.names, source.columns)
     encoded = preparation.encode(read.chunk, source.name)
     read.bad.add(encoded.bad)
     read.bad.check()
@@ -121,11 +123,13 @@ def make_method(name: str, parameters: dict[str, Any], seed: int) -> Any:
         raise UsageError(f"no method is called {name!r}; there are {', '.join(METHODS)}.")
     made = method(name)()
     known = made.get_params()
-    for parameter in parameters:
+    for parameter, value in parameters.items():
         if parameter not in known:
             raise UsageError(
                 f"{name} has no parameter {parameter!r}; it has {', '.join(sorted(known))}."
             )
+        if known[parameter] is None and not is_alike(value, None):
+            raise UsageError(f"{name}: {parameter} is a whole number or none; got {value!r}.")
     if "random_state" in known:
         made.set_params(random_state=seed)
     return made.set_params(**parameters)
@@ -137,7 +141,7 @@ def learn(model: Model, sets: CandidateSets) -> None:
     X = model.preparation.scale(model.training.X)
     try:
         model.method.fit(X, sets)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         # What is said of a parameter begins with its name.
         named = str(error).split(" ", 1)[0] in model.method.get_params()
         raise (UsageError if named else DataError)(f"{model.name}: {error}") from error

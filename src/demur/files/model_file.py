@@ -262,7 +262,7 @@ def _build(described: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str
     for parameter, value in parameters.items():
         if parameter not in usual:
             raise ValueError(f"{name} has no parameter {parameter[:40]!r}.")
-        if not _is_alike(value, usual[parameter]):
+        if not is_alike(value, usual[parameter]):
             raise ValueError(f"its parameter {parameter} is of a wrong kind.")
     learned = {k.removeprefix("method/"): v for k, v in arrays.items() if k.startswith("method/")}
     fitted = made(**parameters).from_arrays(learned)
@@ -275,10 +275,15 @@ def _build(described: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str
     return Model(str(name), fitted, preparation, training, id_column, summary)
 
 
-def _is_alike(value: Any, usual: Any) -> bool:
-    """Whether a value is of the kind of the usual one; methods check no more than that it fits."""
-    if usual is None or value is None:
-        return not isinstance(value, dict)
+def is_alike(value: Any, usual: Any) -> bool:
+    """Whether a parameter is of the kind of its default; methods check no more than that it fits.
+
+    Where the default is None, whole numbers are meant (``n_jobs``), or a tuple of them.
+    """
+    if value is None:
+        return True
+    if usual is None:
+        return all(type(v) is int for v in (value if isinstance(value, tuple) else (value,)))
     kinds = ((bool, int, float), (str,), (tuple,))
     return any(isinstance(value, kind) and isinstance(usual, kind) for kind in kinds)
 

@@ -25,12 +25,23 @@ FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "js
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name once it is whole; ``-`` is standard output."""
+    """A file that appears under its name once it is whole; ``-`` is standard output.
+
+    A link stays one, and a pipe or device such as ``/dev/null`` is written to as it is.
+    """
     if str(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    if _is_device(path):
+        try:
+            device = Path(path).open("wb")  # noqa: SIM115 (closed below)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {error.strerror}.") from None
+        with device:
+            yield device
+        return
+    target = Path(os.path.realpath(path))
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
@@ -49,6 +60,51 @@ def atomic(path: str | Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def check_outputs(
+    inputs: Iterable[str | Path | None],
+    outputs: Iterable[str | Path | None],
+    *,
+    by_pipe: str | Path | None = None,
+) -> None:
+    """Refuse outputs that would take the place of an input or each other, or cannot be written.
+
+    Standard input is read once, and only the output ``by_pipe`` may go to standard output.
+    """
+    sources = [path for path in inputs if path is not None]
+    targets = [path for path in outputs if path is not None]
+    if sum(str(path) == "-" for path in sources) > 1:
+        raise UsageError("only one file can come from standard input (-).")
+    for path in targets:
+        if str(path) == "-":
+            raise UsageError("give each output a file of its own; only decisions may go to -.")
+    taken = {os.path.realpath(path): "is what the command reads" for path in sources}
+    if by_pipe is not None and str(by_pipe) != "-":
+        targets.append(by_pipe)
+    for path in targets:
+        place = os.path.realpath(path)
+        if place in taken:
+            raise UsageError(f"{path} {taken[place]}; give each output a file of its own.")
+        if not _is_device(path):
+            _check_place(path, place)
+            taken[place] = "is written twice by the same command"
+
+
+def _check_place(path: str | Path, place: str) -> None:
+    """Refuse at once what would fail at the end, when the work is done."""
+    folder = os.path.dirname(place)
+    if os.path.isdir(place):
+        raise DataError(f"cannot write {path}: it is a folder.")
+    if not os.path.isdir(folder):
+        raise DataError(f"cannot write {path}: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"cannot write {path}: the folder {folder} may not be written to.")
+
+
+def _is_device(path: str | Path) -> bool:
+    """Whether a path is there and neither file nor folder."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def format_of(path: str | Path, asked: str | None) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from demur.files.decisions import REASONS, Decisions, decide
 from demur.files.errors import BadRows, DataError, UsageError, share
 from demur.files.model_file import Model, load
-from demur.files.output import format_of, table_writer, write_bad_rows
+from demur.files.output import check_outputs, format_of, table_writer, write_bad_rows
 from demur.files.rejected import RejectedRows, page_path
 from demur.files.tables import Chunk, TableFile, open_table
 
@@ -103,13 +103,15 @@ def predict(
     model_path = "" if isinstance(model, Model) else model
     model = model if isinstance(model, Model) else load(model)
     form = format_of(output, form)
-    for other in (rejected, label_studio, skip_bad):
-        if other is not None and str(other) in ("-", str(output)):
-            raise UsageError("give each output a file of its own; only decisions may go to -.")
+    page = None if label_studio is None else page_path(label_studio)
+    gold = None if dial is None else dial.gold
+    check_outputs(
+        [model_path or None, path, gold], [rejected, label_studio, page, skip_bad], by_pipe=output
+    )
     if rejected is not None:
         format_of(rejected, None)
-    if label_studio is not None:
-        page_path(label_studio)
+    if threshold is not None and np.isnan(threshold):
+        raise UsageError("the threshold is no number; give one, such as 0.")
     dialled = note = None
     if dial is not None:
         dialled = dial.threshold(model, model_path, path)
@@ -123,6 +125,8 @@ def predict(
         pieces = judged_pieces(model, source, bad, threshold, columns)
         first = next(pieces, None)
         bad.check()
+        if first is None and not bad.count:
+            raise DataError(f"{source.name} holds no rows, only the names of its columns.")
         schema = _named(model, source, *(first or _nothing(model, source)), note).schema
         with table_writer(output, form, schema) as writer:
             while first is not None:
@@ -138,16 +142,12 @@ def predict(
                     advance(len(chunk.table))
                 first = next(pieces, None)
             bad.check()
-            if not n and not bad.count:
-                raise DataError(f"{source.name} holds no rows, only the names of its columns.")
         if columns is None:
             kept.write(rejected, label_studio, model.classes)
     if skip_bad is not None:
         write_bad_rows(skip_bad, bad.rows, source.unit)
     limit = float(model.method.accept_threshold_) if threshold is None else float(threshold)
-    written = [str(p) for p in (rejected, label_studio, skip_bad) if p is not None]
-    if label_studio is not None:
-        written.append(str(page_path(label_studio)))
+    written = [str(p) for p in (rejected, label_studio, skip_bad, page) if p is not None]
     return Predicted(
         str(output), n, n_accepted, bad.count, limit, dict(sorted(counts.items())), written, dialled
     )
@@ -164,6 +164,13 @@ def needed(model: Model) -> list[str]:
     return [*model.preparation.names, *([model.id_column] if model.id_column else [])]
 
 
+def check_table(model: Model, source: TableFile) -> None:
+    """Refuse a table without the columns that a model reads."""
+    model.preparation.check_names(source.columns, source.name)
+    if model.id_column is not None and model.id_column not in source.columns:
+        raise DataError(f"{source.name} lacks the id column {model.id_column!r} of the model.")
+
+
 def judged_pieces(
     model: Model,
     source: TableFile,
@@ -175,9 +182,7 @@ def judged_pieces(
 
     Once a bad row is met that may not be skipped, the rest is only looked through for more.
     """
-    model.preparation.check_names(source.columns, source.name)
-    if model.id_column is not None and model.id_column not in source.columns:
-        raise DataError(f"{source.name} lacks the id column {model.id_column!r} of the model.")
+    check_table(model, source)
     for chunk in source.chunks(columns):
         encoded = model.preparation.encode(chunk, source.name)
         bad.add(sorted(chunk.bad + encoded.bad))

@@ -206,6 +206,8 @@ class _TextTable(TableFile):
         def note(row: Any) -> str:
             fields = "field" if row.actual_columns == 1 else "fields"
             reason = f"{row.actual_columns} {fields} instead of {row.expected_columns}"
+            if extra := row.text.count("\n"):
+                reason += f", over {extra + 1} lines: is a quote left open?"
             bad.append((row.number, reason, row.text))
             return "skip"
 
@@ -235,7 +237,13 @@ class _TextTable(TableFile):
             for batch in reader:
                 yield numbered.chunk(pa.Table.from_batches([batch]))
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"cannot read {self.name}: {_first_line(error)}") from error
+            why = _first_line(error)
+            if "straddl" in why:  # arrow's words for a row that is longer than a block
+                why = (
+                    f"a row after line {numbered.line - 1} is longer than {BLOCK // 2**20} MiB; "
+                    "is a quote left open?"
+                )
+            raise DataError(f"cannot read {self.name}: {why}") from error
         yield numbered.rest(self.columns)
 
 

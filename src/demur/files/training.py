@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from demur.files.answers import (
     row_ids,
     studio_answers,
 )
-from demur.files.columns import label_text, listed, texts
+from demur.files.columns import choose, label_text, listed, texts
 from demur.files.errors import BadRow, BadRows, DataError, UsageError
 from demur.files.model_file import Model
 from demur.files.rejected import ANSWER
@@ -59,6 +60,19 @@ class Wanted:
     classes: list[str] | None = None
     control: str | None = None
 
+    def refuse_features(self, features: Sequence[str], columns: Sequence[str]) -> None:
+        """Refuse to learn from the candidates, or from ids, which tell where a row stood."""
+        labels = []
+        if self.candidates is not None:
+            labels = choose(self.candidates, columns, "--candidates")
+        for column in features:
+            if column in labels or column == self.id_column:
+                what = "candidates" if column in labels else "ids"
+                raise UsageError(
+                    f"--features hold the column {column!r}, which is that of the {what}; "
+                    "nothing can be learned from it."
+                )
+
 
 @dataclass
 class TrainingRows:
@@ -84,7 +98,10 @@ def read_training(source: TableFile, wanted: Wanted, *, keep_bad: bool) -> Train
     if wanted.candidates is not None:
         if wanted.answers is not None:
             raise UsageError("give --candidates or --answers, not both.")
+        if wanted.rule != "union":
+            raise UsageError("--rule is for answers; --candidates are taken as they are.")
         found = from_columns(chunk, wanted.candidates, wanted.separator, wanted.classes)
+        notes += _doubts(found.lists, wanted.separator)
     elif wanted.answers is not None:
         found, answers = _joined(source, chunk, ids, wanted, bad, notes)
     elif source.answers is not None:
@@ -115,6 +132,23 @@ def read_training(source: TableFile, wanted: Wanted, *, keep_bad: bool) -> Train
         answers,
         notes,
     )
+
+
+def _doubts(lists: list[list[str]], separator: str) -> list[str]:
+    """What looks like a wrong separator or column, though it can be read."""
+    labels = sorted({label for row in lists for label in row})
+    joined = [label for label in labels if re.search(r"\S[|;,/+]\s*\S", label)]
+    notes = []
+    if joined and all(len(row) == 1 for row in lists):
+        notes.append(
+            f"no row has two candidates, but labels such as {joined[0]!r} look like several: "
+            f"is {separator!r} between them (--sep)?"
+        )
+    if 2 * len(labels) > len(lists) > 20:
+        notes.append(
+            f"{len(lists):,} rows have {len(labels):,} different labels: is it the right column?"
+        )
+    return notes
 
 
 def _joined(
@@ -163,6 +197,7 @@ def _read_either(wanted: Wanted, keep: bool) -> tuple[Answers, BadRows]:
     return read_answers(
         wanted.answers,
         wanted.answer_columns,
+        wanted.classes,
         lambda file: BadRows(file.name, file.unit, keep=keep),
     )
 
@@ -184,8 +219,9 @@ def read_answered(
     bad = BadRows(source.name, source.unit, keep=keep_bad)
     bad.add(chunk.bad)
     model.preparation.check_names(chunk.table.column_names, source.name)
+    ids: list[str | None] = [""] * len(chunk.table)
     if model.id_column is not None:
-        row_ids(chunk, model.id_column, source.name)
+        ids = row_ids(chunk, model.id_column, source.name)
     if answer is None and source.answers is not None:
         lists = _studio_lists(source, len(chunk.table), control)
     else:
@@ -199,11 +235,15 @@ def read_answered(
         split = [[label_text(v) for v in (cell or "").split("|")] for cell in cells]
         lists = [list(dict.fromkeys(v for v in row if v is not None)) for row in split]
     known = set(model.classes)
-    good = np.asarray([set(labels) <= known for labels in lists], dtype=bool)
+    good = np.asarray(
+        [i is not None and set(v) <= known for i, v in zip(ids, lists, strict=True)], dtype=bool
+    )
     rows = []
     for i in np.flatnonzero(~good).tolist():
-        label = next(v for v in lists[i] if v not in known)
-        why = f"the answer {label!r} is no label of the model ({listed(model.classes)})"
+        why = f"{model.id_column} is missing"
+        if ids[i] is not None:
+            label = next(v for v in lists[i] if v not in known)
+            why = f"the answer {label!r} is no label of the model ({listed(model.classes)})"
         rows.append(BadRow(int(chunk.places[i]), why, join_cells(chunk.table, i)))
     bad.add(rows)
     if bad.keep is False and bad.count:

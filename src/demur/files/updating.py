@@ -14,7 +14,7 @@ from demur.files.decisions import decide
 from demur.files.errors import BadRows, DataError, share
 from demur.files.fitting import learn
 from demur.files.model_file import Model, load, save
-from demur.files.output import write_bad_rows
+from demur.files.output import check_outputs, write_bad_rows
 from demur.files.predicting import judged_pieces, keep_rows
 from demur.files.tables import open_table
 from demur.files.training import read_answered
@@ -92,6 +92,7 @@ def update(
     -------
     Updated
     """
+    check_outputs([answered, check], [output or path, skip_bad])
     model = load(path)
     with open_table(answered) as source:
         chunk, found, waiting, bad = read_answered(

@@ -9,10 +9,10 @@ The answers of 59 annotators for 1,000 images become a table and a file of answe
 Nothing is tuned; networks and others that use chance run once a seed. Rows that the output
 holds already are not measured again, so methods can be added one by one.
 
-The rule "dawid-skene" knows the annotators: candidates are the labels to which Dawid and Skene's
-model of them gives a probability of 0.05 or more. It is crowd-kit's where that is installed, and
-else the few lines below (--check compares the two). "logistic regression" learns from the labels
-with the most votes, or the most probable ones of Dawid and Skene, and rejects by confidence;
+The rule "reliable:0.05" knows the annotators. "logistic regression" learns from the labels with
+the most votes; or from the most probable ones of Dawid and Skene's model, which is crowd-kit's
+where that is installed, and else the few lines below (--check compares the two); or from the most
+probable ones of `demur.annotators`, by which the rule goes. It rejects by confidence;
 `majority_there` and `dawid_skene_there` are what it reaches where it accepts as many images as
 the method of the row does.
 """
@@ -35,12 +35,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MinMaxScaler
 
 from demur import files, metrics
+from demur.annotators import label_probabilities
 from demur.datasets import entry, load
 from demur.datasets.files import locate
 from demur.methods import METHODS, method
 
-RULES = ("union", "votes:2", "share:0.5", "dawid-skene")
-LEAST = 0.05  # a label less probable than this is no candidate of the rule "dawid-skene"
+RULES = ("union", "votes:2", "share:0.5", "reliable:0.05")
 FIELDS = (
     "method", "rule", "seed", "truth_missed", "mean_size", "accuracy", "coverage",
     "accepted_accuracy", "majority_there", "dawid_skene_there", "aurc", "safest_half", "seconds",
@@ -70,11 +70,7 @@ class LabelMe:
         for name, (X, y) in {"train": self.train, "test": self.test, "valid": self.valid}.items():
             columns = {"image": [f"{name} {i}" for i in range(len(X))]}
             columns |= {f"f{j + 1}": x for j, x in enumerate(X.T)}
-            if name == "train":
-                columns["probable"] = [
-                    [f"scene {k}" for k in np.flatnonzero(row >= LEAST)] for row in self.posterior
-                ]
-            else:
+            if name != "train":
                 columns["label"] = y
             pq.write_table(pa.table(columns), folder / f"{name}.parquet")
         with (folder / "answers.csv").open("w") as out:
@@ -151,7 +147,9 @@ def logistic(data: LabelMe, labels: NDArray[Any]) -> Judged:
 def baselines(data: LabelMe) -> dict[str, tuple[NDArray[Any], Judged]]:
     names = np.asarray([f"scene {k}" for k in range(data.l)])
     found = {}
-    for name, scores in {"majority": data.votes, "dawid-skene": data.posterior}.items():
+    reliable = label_probabilities(data.items, data.workers, data.given, data.n, data.l)
+    known = {"majority": data.votes, "dawid-skene": data.posterior, "reliable": reliable}
+    for name, scores in known.items():
         labels = names[scores.argmax(axis=1)]
         found[name] = labels, logistic(data, labels)
     return found
@@ -161,10 +159,7 @@ def measure(
     folder: Path, data: LabelMe, name: str, rule: str, seed: int, others: dict[str, Any]
 ) -> dict[str, Any]:
     """Fit and predict by files, and what came of it."""
-    if rule == "dawid-skene":
-        wanted = files.Wanted(candidates="probable", id_column="image")
-    else:
-        wanted = files.Wanted(answers=folder / "answers.csv", rule=rule, id_column="image")
+    wanted = files.Wanted(answers=folder / "answers.csv", rule=rule, id_column="image")
     start = time.perf_counter()
     fitted = files.fit(
         folder / "train.parquet", folder / "model.demur",

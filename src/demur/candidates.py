@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from demur.annotators import label_probabilities
+
 WORD_BITS = 64
 
 
@@ -217,6 +219,7 @@ class CandidateSets:
         missing: Any = -1,
         min_votes: int | None = None,
         min_share: float | None = None,
+        min_probability: float | None = None,
         fallback: Literal["most"] | None = None,
         classes: Iterable[Any] | None = None,
     ) -> Self:
@@ -231,8 +234,11 @@ class CandidateSets:
         min_votes : int, optional
             Keep the labels with at least this many votes.
         min_share : float, optional
-            Keep the labels with at least this share of the item's votes. With neither
-            rule every label that got a vote is a candidate (the union).
+            Keep the labels with at least this share of the item's votes. Without a rule
+            every label that got a vote is a candidate (the union).
+        min_probability : float, optional
+            Keep the labels that are at least so probable by who gave them, and always the
+            most probable: see :mod:`demur.annotators`.
         fallback : {None, "most"}, default=None
             Where the rule leaves no label: an error, or the labels with the most votes.
         classes : array-like, optional
@@ -264,14 +270,16 @@ class CandidateSets:
             given &= ~np.vectorize(is_missing, otypes=[bool])(table)
         if not is_missing(missing):
             given[given] = np.asarray(table[given] != missing, dtype=bool)
-        items, _ = np.nonzero(given)
+        items, workers = np.nonzero(given)
         labels = table[given].tolist()
         return cls._from_votes(
             items,
+            workers,
             labels,
             len(table),
             min_votes,
             min_share,
+            min_probability,
             fallback,
             classes,
             np.arange(len(table)),
@@ -286,6 +294,7 @@ class CandidateSets:
         *,
         min_votes: int | None = None,
         min_share: float | None = None,
+        min_probability: float | None = None,
         fallback: Literal["most"] | None = None,
         classes: Iterable[Any] | None = None,
     ) -> tuple[Self, NDArray[Any]]:
@@ -325,14 +334,17 @@ class CandidateSets:
                 raise ValueError(f"the {name} is missing in {_say_rows(bad)}.")
         votes = list(dict.fromkeys(zip(*columns, strict=True)))
         place = {item: i for i, item in enumerate(dict.fromkeys(columns[0]))}
+        number = {worker: i for i, worker in enumerate(dict.fromkeys(columns[1]))}
         names = np.empty(len(place), dtype=object)
         names[:] = list(place)
         sets = cls._from_votes(
             np.asarray([place[item] for item, _, _ in votes], dtype=np.intp),
+            np.asarray([number[worker] for _, worker, _ in votes], dtype=np.intp),
             [label for _, _, label in votes],
             len(place),
             min_votes,
             min_share,
+            min_probability,
             fallback,
             classes,
             names,
@@ -344,32 +356,44 @@ class CandidateSets:
     def _from_votes(
         cls,
         items: NDArray[np.intp],
+        workers: NDArray[np.intp],
         labels: list[Any],
         n_items: int,
         min_votes: int | None,
         min_share: float | None,
+        min_probability: float | None,
         fallback: str | None,
         classes: Iterable[Any] | None,
         names: NDArray[Any],
     ) -> Self:
-        if min_votes is not None and min_share is not None:
-            raise ValueError("give min_votes or min_share, not both.")
+        if sum(rule is not None for rule in (min_votes, min_share, min_probability)) > 1:
+            raise ValueError("give one of min_votes, min_share and min_probability.")
         if min_votes is not None and min_votes < 1:
             raise ValueError(f"min_votes must be at least 1; got {min_votes}.")
         if min_share is not None and not 0 < min_share <= 1:
             raise ValueError(f"min_share must be over 0 and at most 1; got {min_share}.")
+        if min_probability is not None and not 0 < min_probability <= 1:
+            raise ValueError(
+                f"min_probability must be over 0 and at most 1; got {min_probability}."
+            )
         if fallback not in (None, "most"):
             raise ValueError(f"fallback must be None or 'most'; got {fallback!r}.")
         if n_items == 0:
             raise ValueError("there are no items; at least one answer is needed.")
         found = _sorted_labels(set(labels)) if classes is None else _as_classes(classes)
-        columns = _columns_of(items, labels, found)
-        pairs, votes = np.unique(items * len(found) + columns, return_counts=True)
+        given = _columns_of(items, labels, found)
+        pairs, votes = np.unique(items * len(found) + given, return_counts=True)
         rows, columns = pairs // len(found), pairs % len(found)
         total = np.bincount(rows, weights=votes, minlength=n_items)
         if min_share is not None:
             # The slack keeps 3 of 10 votes at 30 % when 0.3 * 10 rounds up.
             keep = votes >= min_share * total[rows] - 1e-9
+        elif min_probability is not None and total.all():
+            probable = label_probabilities(items, workers, given, n_items, len(found))
+            probable = probable[rows, columns]
+            most_probable = np.zeros(n_items)
+            np.maximum.at(most_probable, rows, probable)
+            keep = probable >= np.minimum(min_probability, most_probable[rows])
         else:
             keep = votes >= (1 if min_votes is None else min_votes)
         if fallback == "most":

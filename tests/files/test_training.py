@@ -77,6 +77,16 @@ def test_rules_of_answers_against_a_count(folder, clouds, rule, least, share):
     assert fitted_sets(folder / "train.csv", wanted) == expected
 
 
+def test_the_rule_that_knows_the_annotators(folder, clouds):
+    rows = long_answers(folder / "answers.csv", clouds[2][:100])
+    wanted = files.Wanted(answers=folder / "answers.csv", rule="reliable:0.1", id_column="id")
+    sets, _ = CandidateSets.from_long_answers(*zip(*rows, strict=True), min_probability=0.1)
+    assert fitted_sets(folder / "train.csv", wanted) == sets.to_lists()
+    for rule in ("reliable", "reliable:0", "reliable:2", "reliable:x"):
+        with pytest.raises(files.UsageError, match="--rule is union, votes:N, share:P or reliable"):
+            fitted_sets(folder / "train.csv", files.Wanted(rule=rule))
+
+
 def test_rows_nobody_answered_are_bad_and_other_items_are_counted(folder, clouds):
     rows = long_answers(folder / "answers.csv", clouds[2][:100])
     with (folder / "answers.csv").open("a") as file:

@@ -24,7 +24,10 @@ AnswersFile = Annotated[
 ]
 AnswerColumns = Annotated[str, typer.Option(help="Its columns of item, worker and label.")]
 RuleText = Annotated[
-    str, typer.Option("--rule", help="Which answers are candidates: union, votes:N or share:P.")
+    str,
+    typer.Option(
+        "--rule", help="Which answers are candidates: union, votes:N, share:P, reliable:P."
+    ),
 ]
 IdColumn = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column of ids.")]
 Classes = Annotated[

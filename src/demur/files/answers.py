@@ -26,7 +26,8 @@ class Rule:
     """Which of the labels that annotators gave are candidates.
 
     ``union``: all. ``votes:N``: those with N votes or more. ``share:P``: those with at least
-    this share of an item's votes. Where a rule leaves none, those with the most votes.
+    this share of an item's votes. Where these leave none, those with the most votes.
+    ``reliable:P``: those at least so probable by who gave them, and the most probable.
     """
 
     text: str = "union"
@@ -48,10 +49,13 @@ class Rule:
                 return {"min_votes": int(value), "fallback": "most"}
             if kind == "share" and 0 < float(value) <= 1:
                 return {"min_share": float(value), "fallback": "most"}
+            if kind == "reliable" and 0 < float(value) <= 1:
+                return {"min_probability": float(value)}
         except ValueError:
             pass
         raise UsageError(
-            f"--rule is union, votes:N or share:P, such as votes:2 or share:0.3; got {self.text!r}."
+            "--rule is union, votes:N, share:P or reliable:P, such as votes:2, share:0.3 or "
+            f"reliable:0.05; got {self.text!r}."
         )
 
 

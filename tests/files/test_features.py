@@ -70,6 +70,8 @@ def test_missing_values_are_refused_or_imputed():
     imputed = learn(data, impute=True).encode(data, "t.csv")
     assert not imputed.bad
     assert imputed.X.tolist() == [[1, 0, 1], [5, 0, 1], [5, 0, 1], [9, 1, 0]]
+    unseen = learn(data, impute=True).encode(chunk(x=["1"], size=["xl"]), "t.csv")
+    assert unseen.bad[0][:2] == (2, "size is 'xl', a value never seen in fit")  # not missing
 
 
 def test_typed_and_text_columns_become_the_same_features(rng):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from demur import files
-from demur.files import tables
+from demur.files import output, predicting, tables
 from demur.files.decisions import Decisions
 from small_tables import read_csv, write_csv
 
@@ -215,13 +216,13 @@ def test_each_output_has_a_file_of_its_own(folder, model, name):
 def test_no_output_takes_the_place_of_an_input(folder, model):
     before = {path: path.read_bytes() for path in (folder / "new.csv", model)}
     (folder / "link.csv").symlink_to(folder / "new.csv")
-    for output in (*before, folder / "link.csv"):
+    for other in (*before, folder / "link.csv"):
         with pytest.raises(files.UsageError, match="is what the command reads"):
-            files.predict(model, folder / "new.csv", output, form="csv")
+            files.predict(model, folder / "new.csv", other, form="csv")
         with pytest.raises(files.UsageError, match="is what the command reads"):
-            files.predict(model, folder / "new.csv", folder / "out.csv", skip_bad=output)
+            files.predict(model, folder / "new.csv", folder / "out.csv", skip_bad=other)
         with pytest.raises(files.UsageError, match="is what the command reads"):
-            files.evaluate(model, folder / "new.csv", "label", plot=output)
+            files.evaluate(model, folder / "new.csv", "label", plot=other)
     with pytest.raises(files.UsageError, match="is what the command reads"):
         files.update(model, folder / "new.csv", answer="label", output=folder / "new.csv")
     with pytest.raises(files.UsageError, match=r"look\.xml is written twice"):
@@ -245,6 +246,28 @@ def test_links_stay_links_and_pipes_are_written_to(folder, model):
     assert (folder / "pipe.csv").is_fifo()
     with pytest.raises(files.DataError, match=r"cannot write .*: it is a folder"):
         files.predict(model, folder / "new.csv", folder, form="csv")
+
+
+def test_bad_rows_are_written_as_they_come(folder, model, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK", 128)
+    lines = (folder / "new.csv").read_text().splitlines()
+    bad = [i for i in range(2, 51) if i % 5]
+    for i in bad:
+        lines[i - 1] = "x"
+    (folder / "new.csv").write_text("\n".join(lines))
+    at_once = []
+    write = output.bad_rows_writer
+
+    @contextmanager
+    def watched(path, unit):
+        with write(path, unit) as rows_to_file:
+            yield lambda rows: (at_once.append(len(rows)), rows_to_file(rows))
+
+    monkeypatch.setattr(predicting, "bad_rows_writer", watched)
+    done = files.predict(model, folder / "new.csv", folder / "out.csv", skip_bad=folder / "bad.csv")
+    assert [int(row["line"]) for row in read_csv(folder / "bad.csv")] == bad
+    assert done.n_bad == len(bad) == sum(at_once)
+    assert max(at_once) < 30
 
 
 def test_a_threshold_is_a_number(folder, model):

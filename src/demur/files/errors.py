@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 SHOWN_ROWS = 10
@@ -26,14 +27,24 @@ class BadRow(NamedTuple):
 class BadRows:
     """The bad rows of a file; they are kept for a file of their own, or they stop the work."""
 
-    def __init__(self, name: str, unit: str, *, keep: bool) -> None:
-        self.name, self.unit, self.keep = name, unit, keep
+    def __init__(
+        self,
+        name: str,
+        unit: str,
+        *,
+        keep: bool,
+        write: Callable[[list[BadRow]], object] | None = None,
+    ) -> None:
+        self.name, self.unit, self.keep, self.write = name, unit, keep, write
         self.count = 0
         self.rows: list[BadRow] = []
 
     def add(self, rows: list[BadRow]) -> None:
         """Take note of bad rows, in the order of the file."""
         self.count += len(rows)
+        if self.write is not None:  # a file larger than memory may have more than fit in it
+            self.write(rows)
+            return
         wanted = len(rows) if self.keep else SHOWN_ROWS - len(self.rows)
         self.rows += rows[:wanted]
 

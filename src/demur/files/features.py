@@ -159,10 +159,8 @@ def _encode_texts(
             out[row, known] = 1.0
         elif value is None:
             bad.setdefault(row, f"{column.name} is missing")
-        elif column.fill is None:
-            bad.setdefault(row, f"{column.name} is {_shown(cells[row])}, a value never seen in fit")
         else:
-            out[row, place[str(column.fill)]] = 1.0
+            bad.setdefault(row, f"{column.name} is {_shown(cells[row])}, a value never seen in fit")
 
 
 def _shown(cell: Any) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -189,11 +189,18 @@ class _JsonLines:
 
 def write_bad_rows(path: str | Path, rows: Iterable[BadRow], unit: str) -> None:
     """Bad rows with their places and reasons, as CSV."""
+    with bad_rows_writer(path, unit) as write:
+        write(rows)
+
+
+@contextmanager
+def bad_rows_writer(path: str | Path, unit: str) -> Iterator[Callable[[Iterable[BadRow]], object]]:
+    """The same, some at a time."""
     with atomic(path) as out:
         lines: Any = _Lines(out)
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow([unit, "reason", "text"])
-        writer.writerows(rows)
+        yield writer.writerows
 
 
 class _Lines:

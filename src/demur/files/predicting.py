@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from demur.files.decisions import REASONS, Decisions, decide
 from demur.files.errors import BadRows, DataError, UsageError, share
 from demur.files.model_file import Model, load
-from demur.files.output import check_outputs, format_of, table_writer, write_bad_rows
+from demur.files.output import bad_rows_writer, check_outputs, format_of, table_writer
 from demur.files.rejected import RejectedRows, page_path
 from demur.files.tables import Chunk, TableFile, open_table
 
@@ -119,8 +119,11 @@ def predict(
     n = n_accepted = 0
     counts: dict[str, int] = {}
     kept = RejectedRows()
-    with closing(kept), open_table(path) as source:
-        bad = BadRows(source.name, source.unit, keep=skip_bad is not None)
+    with closing(kept), open_table(path) as source, ExitStack() as stack:
+        write = None
+        if skip_bad is not None:
+            write = stack.enter_context(bad_rows_writer(skip_bad, source.unit))
+        bad = BadRows(source.name, source.unit, keep=skip_bad is not None, write=write)
         columns = None if rejected is not None or label_studio is not None else needed(model)
         pieces = judged_pieces(model, source, bad, threshold, columns)
         first = next(pieces, None)
@@ -144,8 +147,6 @@ def predict(
             bad.check()
         if columns is None:
             kept.write(rejected, label_studio, model.classes)
-    if skip_bad is not None:
-        write_bad_rows(skip_bad, bad.rows, source.unit)
     limit = float(model.method.accept_threshold_) if threshold is None else float(threshold)
     written = [str(p) for p in (rejected, label_studio, skip_bad, page) if p is not None]
     return Predicted(

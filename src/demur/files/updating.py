@@ -39,8 +39,8 @@ class Updated:
     def __str__(self) -> str:
         answers = self.n_new + self.n_settled
         lines = [
-            f"{answers:,} answers: {self.n_new:,} for new rows, {self.n_settled:,} for rows that "
-            "the model had learned from",
+            f"{answers:,} answer{'s' * (answers != 1)}: {self.n_new:,} for new rows, "
+            f"{self.n_settled:,} for rows that the model had learned from",
             f"the model had said the same for {share(self.n_agreed, answers)} of them",
         ]
         if self.n_waiting:

@@ -1,11 +1,12 @@
-"""Quorum: its two sides, their pool, and what it says of them."""
+"""Quorum: its three sides, their pool, and what it says of them."""
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from demur import Proden, Quorum
-from demur.methods.deep.quorum import FLOOR, SHARPNESS
+from demur.methods.deep.pool import FLOOR
+from demur.methods.deep.quorum import FIRST_WEIGHTS, SHARPNESS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -35,41 +36,67 @@ def fitted(clouds):
     return Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(clouds[0], clouds[1])
 
 
+def who_left_out(model, X, S):
+    """For each training row the network whose probabilities became its weights."""
+    restricted = model.evidence(X).networks * S
+    restricted /= restricted.sum(axis=2, keepdims=True)
+    same = np.isclose(restricted, model._weights, atol=1e-9).all(axis=2)
+    assert same.any(axis=0).all()
+    return same.argmax(axis=0)
+
+
+def test_each_row_is_weighed_by_the_network_that_left_it_out(fitted, clouds):
+    X, S, _, _ = clouds
+    unseen_by = who_left_out(fitted, X, S)
+    several = S.sum(axis=1) > 1  # of one label every network gives the same weights
+    sizes = np.bincount(unseen_by[several], minlength=3)
+    assert sizes.min() > 0.7 * several.sum() / 3
+    # Other candidates for rows that network 0 left out: it alone learns what it did before.
+    rows = (unseen_by == 0) & several
+    changed = S.copy()
+    changed[rows] = ~S[rows] | np.eye(3, dtype=bool)[S[rows].argmax(axis=1)]
+    again = Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(X, changed)
+    before, after = fitted.evidence(X).networks, again.evidence(X).networks
+    np.testing.assert_array_equal(after[0], before[0])
+    assert (after[1] != before[1]).any()
+    assert (after[2] != before[2]).any()
+
+
 def test_the_neighbours_side_is_their_weighed_candidates(fitted, clouds):
-    X, S, new, _ = clouds
+    X, _, new, _ = clouds
     new = new.astype(np.float32).astype(float)
-    weights = fitted.evidence(X).networks.mean(axis=0) * S
-    weights /= weights.sum(axis=1, keepdims=True)
     distances = cdist(new, X)
     for i, own in enumerate(fitted.evidence(new).neighbors):
         nearest = np.argsort(distances[i])[:5]
         d = distances[i, nearest]
         share = np.exp(-SHARPNESS * (d / d.mean()) ** 2)
-        expected = (share[:, None] * weights[nearest]).sum(axis=0) / share.sum()
+        expected = (share[:, None] * fitted._weights[nearest]).sum(axis=0) / share.sum()
         np.testing.assert_allclose(own, expected, atol=1e-12)
 
 
 def test_probabilities_are_the_logarithmic_pool(fitted, clouds):
     evidence = fitted.evidence(clouds[2])
-    mean = evidence.networks.mean(axis=0)
-    logs = 0.6 * np.log(mean + FLOOR) + 0.4 * np.log(evidence.neighbors + FLOOR)
-    expected = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    sides = np.stack([evidence.networks.mean(axis=0), evidence.neighbors, evidence.trees])
+    raised = ((sides + FLOOR) ** fitted.pool_weights_[:, None, None]).prod(axis=0)
+    expected = raised / raised.sum(axis=1, keepdims=True)
     found = fitted.predict_proba(clouds[2])
     np.testing.assert_allclose(found, expected, atol=1e-12)
     np.testing.assert_allclose(fitted.accept_score(clouds[2]), expected.max(axis=1), atol=1e-12)
-    np.testing.assert_array_equal(evidence.belief <= evidence.plausibility, True)
-    np.testing.assert_allclose(
-        evidence.conflict, evidence.plausibility.sum(axis=1) - 1, atol=1e-12
-    )  # total variation
+    np.testing.assert_array_equal(evidence.belief, sides.min(axis=0))
+    np.testing.assert_array_equal(evidence.plausibility, sides.max(axis=0))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    gaps = [np.maximum(sides[a] - sides[b], 0).sum(axis=1) for a, b in pairs]
+    np.testing.assert_allclose(evidence.conflict, np.max(gaps, axis=0), atol=1e-6)
 
 
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_one_side_alone_can_have_the_whole_say(clouds, weight):
-    X, S, new, _ = clouds
-    model = Quorum(n_networks=2, network_weight=weight, **SMALL).fit(X, S)
-    evidence = model.evidence(new)
-    side = evidence.networks.mean(axis=0) if weight else evidence.neighbors
-    np.testing.assert_array_equal(model.predict(new), side.argmax(axis=1))
+def test_a_side_that_knows_nothing_is_hardly_heard(rng):
+    # The sign of the first feature decides; among 30 that do not, neighbours cannot see it.
+    X = rng.uniform(-1, 1, size=(400, 31)) * ([0.2] + [1.0] * 30)
+    S = np.eye(2, dtype=bool)[(X[:, 0] > 0).astype(int)]
+    S[rng.random(400) < 0.3] = True
+    networks, neighbors, trees = Quorum(n_networks=2, **SMALL).fit(X, S).pool_weights_
+    assert neighbors < FIRST_WEIGHTS[1]
+    assert neighbors < 0.7 * min(networks, trees)
 
 
 def test_without_dropout_one_network_learns_as_proden_does(clouds):
@@ -125,6 +152,10 @@ def test_training_labels_are_candidates_and_the_whole_is_kept(fitted, clouds):
     arrays["_weights"] = arrays["_weights"][:-1]
     with pytest.raises(ValueError, match="its weights"):
         Quorum(**fitted.get_params()).from_arrays(arrays)
+    arrays = fitted.to_arrays()
+    arrays["_forest:dict.children"] = np.zeros_like(arrays["_forest:dict.children"])
+    with pytest.raises(ValueError, match="its trees lead nowhere"):
+        Quorum(**fitted.get_params()).from_arrays(arrays)
 
 
 def test_explains_who_says_what(fitted, clouds):
@@ -136,6 +167,7 @@ def test_explains_who_says_what(fitted, clouds):
     own = fitted.evidence(new[[unsure]])
     np.testing.assert_array_equal(told.by_network, own.networks[:, 0])
     np.testing.assert_array_equal(told.by_neighbors, own.neighbors[0])
+    np.testing.assert_array_equal(told.by_trees, own.trees[0])
     assert len(told.neighbors) == 5
     assert sum(voice.share for voice in told.neighbors) == pytest.approx(1)
     votes = own.networks[:, 0].argmax(axis=1)
@@ -166,8 +198,7 @@ def test_images_are_judged_as_images(rng):
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"dropout": 1.0}, "dropout must be under 1"),
         ({"dropout": -0.1}, "dropout must be 0 or more"),
-        ({"network_weight": 1.5}, "network_weight must be at most 1"),
-        ({"network_weight": float("nan")}, "network_weight"),
+        ({"n_trees": 0}, "n_trees"),
     ],
 )
 def test_wrong_parameters_are_named(clouds, parameters, message):

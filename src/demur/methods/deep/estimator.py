@@ -27,7 +27,7 @@ from demur.state import check_columns
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from demur.methods.deep.training import Batch, Training
+    from demur.methods.deep.training import Batch, Result, Run, Training
 
 Deep = TypeVar("Deep", bound="DeepClassifier")
 
@@ -48,6 +48,7 @@ class Strategy:
 
     heads = 1  # outputs of the network per class
     networks = 1  # networks of one run; their probabilities are averaged
+    leave_out = False  # whether each of them leaves out a share of the rows, its own
     capturable = False
     phase: Hashable = None
     streams: Sequence[Any] = ()
@@ -212,7 +213,7 @@ class DeepClassifier(PartialLabelClassifier):
         proba: NDArray[np.float64] = _engine().judge(self, rows)
         return proba
 
-    def _settle(self, X: NDArray[np.float32], candidates: NDArray[np.bool_]) -> None:
+    def _settle(self, run: Run, result: Result) -> None:
         """What a method does with its trained networks before it is fitted; here nothing."""
 
     def _transduce(self) -> NDArray[np.intp]:
@@ -336,7 +337,7 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
             model.device_ = result.device
             model.state_, model.history_ = result.state, result.history
             model._transduced = result.transduced
-            model._settle(run.X, run.candidates)
+            model._settle(run, result)
     except BaseException:
         for model in models:
             model.__dict__.pop("classes_", None)  # a fit that failed leaves no model behind

@@ -1,9 +1,9 @@
-"""Quorum: networks and neighbours decide together."""
+"""Quorum: networks, neighbours and trees decide together."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,24 +11,31 @@ from sklearn.utils.validation import check_is_fitted
 
 from demur.base import Judgement, check_features, one_instance
 from demur.methods.deep.estimator import DeepClassifier, Strategy
+from demur.methods.deep.pool import learn_weights, pool
 from demur.methods.deep.proden import ProdenStrategy
 from demur.methods.deep.quorum_explanation import NeighborVoice, QuorumExplanation
+from demur.methods.forest import ask_forest, check_forest, grow_forest
 from demur.neighbors import NeighborIndex, build_index
 from demur.state import check_array
 
-FLOOR = 1e-3  # added to every probability, so that one side cannot veto a label alone
+if TYPE_CHECKING:
+    from demur.methods.deep.training import Result, Run
+
 SHARPNESS = 3.0  # how quickly neighbours fall silent with distance; docs/quorum.md
+FIRST_WEIGHTS = (0.5, 0.2, 0.5)  # of networks, neighbours and trees, where data say nothing
 
 
 class QuorumStrategy(ProdenStrategy):
-    """PRODEN's targets, for several networks of each run."""
+    """PRODEN's targets, for several networks of each run, each of which leaves rows out."""
+
+    leave_out = True
 
     def __init__(self, networks: int) -> None:
         self.networks = networks
 
 
 class QuorumEvidence(NamedTuple):
-    """What the networks and the neighbours say of a batch, labels in the order of ``classes_``.
+    """What the three sides say of a batch, labels in the order of ``classes_``.
 
     Attributes
     ----------
@@ -37,43 +44,48 @@ class QuorumEvidence(NamedTuple):
     neighbors : ndarray of shape (n, n_classes)
         Labels that the networks make out for the nearest training instances, the nearer the
         louder.
+    trees : ndarray of shape (n, n_classes)
+        Mean of the trees, which have learned from the same labels.
     belief, plausibility : ndarray of shape (n, n_classes)
-        The least and the largest probability that one of the two sides, the mean of the
-        networks or the neighbours, gives to a label.
+        The least and the largest probability that one of the three sides, the mean of the
+        networks, the neighbours or the trees, gives to a label.
     conflict : ndarray of shape (n,)
-        Total variation between the two sides, from 0 (they agree) to 1.
+        The largest total variation between two sides, from 0 (they agree) to 1.
     """
 
     networks: NDArray[np.float64]
     neighbors: NDArray[np.float64]
+    trees: NDArray[np.float64]
     belief: NDArray[np.float64]
     plausibility: NDArray[np.float64]
     conflict: NDArray[np.float64]
 
 
 class Quorum(DeepClassifier):
-    """Networks and neighbours, which decide together and demur where they disagree.
+    """Networks, neighbours and trees, which decide together and demur where they disagree.
 
     Five networks learn from targets that follow their own view of the candidates, as PRODEN's
-    do, with dropout. Their mean probabilities, restricted to the candidates of each training
-    instance, say which candidate is its label and how sure that is. For a new instance the
-    neighbours' side is the mean of these weights over the nearest training instances, the
-    nearer the louder; the networks' side is the mean of the networks. The probabilities are
-    the logarithmic pool of both sides: the normalised product of their powers.
+    do, with dropout, and each leaves out a fifth of the instances. What it says of these,
+    restricted to their candidates, tells which candidate is the label and how sure that is.
+    From these soft labels learn the other two sides: the nearest training instances, the
+    nearer the louder, and a forest of extremely randomised trees. The probabilities are the
+    logarithmic pool of the three sides: the normalised product of their powers. How loud each
+    side is follows from the training data: for every training instance there is an opinion of
+    each side that has not seen it, and the powers are those under which the candidate sets
+    are likeliest.
 
-    Where networks err because they have seen too much in few instances, neighbours seldom err
-    in the same way: where the two differ, the pool is flat and the instance rejected.
+    Networks, neighbours and trees seldom err in the same way: where they differ, the pool is
+    flat and the instance rejected.
 
     Parameters
     ----------
     n_networks : int, default=5
+        One alone, and any number over half of the training instances, leave nothing out.
     n_neighbors : int, default=10
         Found by the Euclidean distance of the features as they are given; scale them.
+    n_trees : int, default=100
     dropout : float, default=0.2
         Share of each hidden layer that a training step leaves out; from 0 to under 1.
-    network_weight : float, default=0.6
-        Share of the say that the networks have in the pool, from 0 to 1; the rest is the
-        neighbours'.
     n_epochs : int, default=100
     batch_size : int, optional
         By default 256.
@@ -82,9 +94,11 @@ class Quorum(DeepClassifier):
 
     Attributes
     ----------
+    pool_weights_ : ndarray of shape (3,)
+        The powers of networks, neighbours and trees.
     accept_threshold_ : float
-        0.9: accepted when networks and neighbours together give the label more than nine
-        tenths of the probability.
+        0.9: accepted when the three sides together give the label more than nine tenths of
+        the probability.
 
     Examples
     --------
@@ -93,29 +107,31 @@ class Quorum(DeepClassifier):
     >>> model = Quorum(n_networks=2, n_epochs=50, random_state=0).fit(X, S)
     >>> model.predict([[0, 0], [1, 0]]).tolist()
     ['a', 'b']
-    >>> print(model.explain([1, 1]).reason)
-    Demurs: c has 0.8... only (networks 0.8..., neighbours 0.8...).
+    >>> print(model.explain([1, 0]).reason)
+    Accepted as b with 0.99... (networks 0.9..., neighbours ..., trees ...).
     """
 
     default_batch_size = 256
-    least = MappingProxyType({**DeepClassifier.least, "n_networks": 1, "n_neighbors": 1})
-    numbers = (*DeepClassifier.numbers, "dropout", "network_weight")
+    least = MappingProxyType(
+        {**DeepClassifier.least, "n_networks": 1, "n_neighbors": 1, "n_trees": 1}
+    )
+    numbers = (*DeepClassifier.numbers, "dropout")
 
     def __init__(
         self,
         *,
         n_networks: int = 5,
         n_neighbors: int = 10,
+        n_trees: int = 100,
         dropout: float = 0.2,
-        network_weight: float = 0.6,
         n_epochs: int = 100,
         **parameters: Any,
     ) -> None:
         super().__init__(n_epochs=n_epochs, **parameters)
         self.n_networks = n_networks
         self.n_neighbors = n_neighbors
+        self.n_trees = n_trees
         self.dropout = dropout
-        self.network_weight = network_weight
 
     def strategy(self) -> Strategy:
         """PRODEN's targets, of each network its own."""
@@ -125,37 +141,47 @@ class Quorum(DeepClassifier):
         super()._check_parameters()
         if self.dropout >= 1:
             raise ValueError(f"dropout must be under 1; got {self.dropout!r}.")
-        if self.network_weight > 1:
-            raise ValueError(f"network_weight must be at most 1; got {self.network_weight!r}.")
 
-    def _settle(self, X: NDArray[np.float32], candidates: NDArray[np.bool_]) -> None:
-        """Weigh each training instance's candidates, and make ready to find neighbours."""
-        rows = X.reshape(len(X), -1).astype(np.float64)
+    def _settle(self, run: Run, result: Result) -> None:
+        """Label the training instances, hear the other sides, and learn how loud each is."""
+        rows, candidates = _as_points(run.X), run.candidates
+        each = self._ask_networks(rows)
+        unseen_by = result.unseen_by
+        networks = each.mean(axis=0) if unseen_by is None else each[unseen_by, range(len(rows))]
+        self._weights = _restricted(networks, candidates)
         self._index = build_index(rows, self.n_neighbors)
-        held = np.where(candidates, self._ask_networks(rows).mean(axis=0), 0.0)
-        total = held.sum(axis=1, keepdims=True)
-        # Candidates that all vanish are equal again.
-        held = np.where(total > 0, held, candidates)
-        self._weights = held / held.sum(axis=1, keepdims=True)
-        voice = self._voice(*self._index.query_self(self.n_neighbors))
-        both = np.where(candidates, self._pool(self._weights, voice), -1.0)
+        neighbors = self._voice(*self._index.query_self(self.n_neighbors))
+        self._forest, trees = grow_forest(rows, self._weights, self.n_trees, run.seed)
+        opinions = np.stack([networks, neighbors, trees])
+        self.pool_weights_ = learn_weights(opinions, candidates, np.array(FIRST_WEIGHTS))
+        both = np.where(candidates, pool(opinions, self.pool_weights_), -1.0)
         self._transduced = both.argmax(axis=1)
 
     def _restored(self) -> None:
         super()._restored()
-        n = len(self._transduced)
+        n, l = len(self._transduced), len(self.classes_)
         if not isinstance(self._index, NeighborIndex):
             raise ValueError("not the arrays of a fitted model: it has no neighbours.")
         check_array(self._index.X, "f", (n, self.n_features_in_), "its points")
-        check_array(self._weights, "f", (n, len(self.classes_)), "its weights")
+        check_array(self._weights, "f", (n, l), "its weights")
+        check_array(self.pool_weights_, "f", (len(FIRST_WEIGHTS),), "the weights of its pool")
+        check_forest(self._forest, self.n_trees, self.n_features_in_, l)
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
-        networks, neighbors = self._hear(X)
-        return Judgement.of_proba(self._pool(networks.mean(axis=0), neighbors))
+        networks, neighbors, trees = self._hear(X)
+        return self._together(networks.mean(axis=0), neighbors, trees)
 
-    def _hear(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities by each network, and by the neighbours."""
-        return self._ask_networks(X), self._voice(*self._nearest(X))
+    def _together(self, *sides: NDArray[np.float64]) -> Judgement:
+        return Judgement.of_proba(pool(np.stack(sides), self.pool_weights_))
+
+    def _hear(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """Probabilities by each network, by the neighbours, and by the trees."""
+        rounded = _as_points(X)
+        return (
+            self._ask_networks(X),
+            self._voice(*self._index.query(rounded, self.n_neighbors)),
+            ask_forest(self._forest, rounded),
+        )
 
     def _voice(
         self, distances: NDArray[np.float64], neighbors: NDArray[np.intp]
@@ -167,20 +193,8 @@ class Quorum(DeepClassifier):
             total += share[:, None] * self._weights[column]
         return total
 
-    def _pool(
-        self, networks: NDArray[np.float64], neighbors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """The logarithmic pool of the two sides, neither of which may rule a label out."""
-        w = self.network_weight
-        pooled = (networks + FLOOR) ** w * (neighbors + FLOOR) ** (1 - w)
-        return np.asarray(pooled / pooled.sum(axis=1, keepdims=True), dtype=np.float64)
-
-    def _nearest(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        rounded = X.astype(np.float32).astype(np.float64)  # as the training instances are
-        return self._index.query(rounded, self.n_neighbors)
-
     def evidence(self, X: Any) -> QuorumEvidence:
-        """What each network and the neighbours say of each instance.
+        """What each network, the neighbours and the trees say of each instance.
 
         Parameters
         ----------
@@ -192,14 +206,11 @@ class Quorum(DeepClassifier):
         """
         check_is_fitted(self)
         features = check_features(self, self._as_rows(X, self.image_shape_), reset=False)
-        networks, neighbors = self._hear(features)
-        mean = networks.mean(axis=0)
+        networks, neighbors, trees = self._hear(features)
+        sides = np.stack([networks.mean(axis=0), neighbors, trees])
+        gaps = [np.abs(sides[i] - sides[i - 1]).sum(axis=1) / 2 for i in range(len(sides))]
         return QuorumEvidence(
-            networks,
-            neighbors,
-            np.minimum(mean, neighbors),
-            np.maximum(mean, neighbors),
-            np.abs(mean - neighbors).sum(axis=1) / 2,
+            networks, neighbors, trees, sides.min(axis=0), sides.max(axis=0), np.max(gaps, axis=0)
         )
 
     def explain(self, x: Any) -> QuorumExplanation:
@@ -212,14 +223,14 @@ class Quorum(DeepClassifier):
         Returns
         -------
         explanation : QuorumExplanation
-            Which networks and which neighbours say what; prints well in a terminal.
+            Which networks, neighbours and trees say what; prints well in a terminal.
         """
         check_is_fitted(self)
         rows = self._as_rows(one_instance(x), self.image_shape_)
         X = check_features(self, rows, reset=False)
-        distances, neighbors = self._nearest(X)
-        networks, voice = self._ask_networks(X), self._voice(distances, neighbors)
-        judged = Judgement.of_proba(self._pool(networks.mean(axis=0), voice))
+        networks, voice, trees = self._hear(X)
+        judged = self._together(networks.mean(axis=0), voice, trees)
+        distances, neighbors = self._index.query(_as_points(X), self.n_neighbors)
         classes = self.classes_.tolist()
         weights = self._weights[neighbors[0]]
         return QuorumExplanation(
@@ -228,8 +239,10 @@ class Quorum(DeepClassifier):
             accept_score=float(judged.accept[0]),
             threshold=self.accept_threshold_,
             proba=judged.proba[0],
+            pool_weights=self.pool_weights_,
             by_network=networks[:, 0],
             by_neighbors=voice[0],
+            by_trees=trees[0],
             neighbors=[
                 NeighborVoice(
                     int(row), float(distance), float(share), classes[own.argmax()], float(own.max())
@@ -239,6 +252,18 @@ class Quorum(DeepClassifier):
                 )
             ],
         )
+
+
+def _as_points(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Flat rows, rounded as the networks' training instances are."""
+    return X.reshape(len(X), -1).astype(np.float32).astype(np.float64)
+
+
+def _restricted(proba: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Probabilities given that the label is a candidate; equal where all of these vanish."""
+    held = np.where(candidates, proba, 0.0)
+    held = np.where(held.sum(axis=1, keepdims=True) > 0, held, candidates)
+    return np.asarray(held / held.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _loudness(distances: NDArray[np.float64]) -> NDArray[np.float64]:

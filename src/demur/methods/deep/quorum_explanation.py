@@ -1,4 +1,4 @@
-"""Why a quorum of networks and neighbours accepts or demurs."""
+"""Why a quorum of networks, neighbours and trees accepts or demurs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class QuorumExplanation:
     threshold : float
         The prediction is accepted when the accept score is over it.
     proba : ndarray of shape (n_classes,)
-        What both sides say together.
+        What the three sides say together.
+    pool_weights : ndarray of shape (3,)
+        How loud networks, neighbours and trees are.
     by_network : ndarray of shape (n_networks, n_classes)
-    by_neighbors : ndarray of shape (n_classes,)
+    by_neighbors, by_trees : ndarray of shape (n_classes,)
     neighbors : list of NeighborVoice
         Nearest first.
     """
@@ -52,8 +54,10 @@ class QuorumExplanation:
     accept_score: float
     threshold: float
     proba: NDArray[np.float64]
+    pool_weights: NDArray[np.float64]
     by_network: NDArray[np.float64]
     by_neighbors: NDArray[np.float64]
+    by_trees: NDArray[np.float64]
     neighbors: list[NeighborVoice]
 
     @property
@@ -73,20 +77,27 @@ class QuorumExplanation:
         return [voice for voice in self.neighbors if voice.label != self.prediction]
 
     @property
+    def sides(self) -> dict[str, NDArray[np.float64]]:
+        """Probabilities by each of the three sides, by name."""
+        return {
+            "networks": self.by_network.mean(axis=0),
+            "neighbours": self.by_neighbors,
+            "trees": self.by_trees,
+        }
+
+    @property
     def reason(self) -> str:
         """One sentence on why."""
         own = self.classes.index(self.prediction)
-        by_networks = self.by_network.mean(axis=0)
-        said = f"networks {by_networks[own]:.3f}, neighbours {self.by_neighbors[own]:.3f}"
+        said = ", ".join(f"{name} {proba[own]:.3f}" for name, proba in self.sides.items())
         if self.accepted:
             return f"Accepted as {self.prediction} with {self.accept_score:.3f} ({said})."
-        other_networks, other_neighbors = by_networks.argmax(), self.by_neighbors.argmax()
-        if other_networks != other_neighbors:
-            return (
-                f"Demurs: the networks say {self.classes[other_networks]} "
-                f"({by_networks[other_networks]:.3f}), the neighbours "
-                f"{self.classes[other_neighbors]} ({self.by_neighbors[other_neighbors]:.3f})."
+        tops = {name: int(proba.argmax()) for name, proba in self.sides.items()}
+        if len(set(tops.values())) > 1:
+            told = ", ".join(
+                f"{name} {self.classes[y]} ({self.sides[name][y]:.3f})" for name, y in tops.items()
             )
+            return f"Demurs: the sides differ: {told}."
         return f"Demurs: {self.prediction} has {self.accept_score:.3f} only ({said})."
 
     def __str__(self) -> str:
@@ -96,20 +107,22 @@ class QuorumExplanation:
             f"Accept score {self.accept_score:.3f}, accepted when over {self.threshold:g}.",
             f"For another label: {against[0]} of {len(self.by_network)} networks, "
             f"{against[1]} of {len(self.neighbors)} neighbours.",
+            "Loudness: "
+            + ", ".join(
+                f"{name} {w:.2f}" for name, w in zip(self.sides, self.pool_weights, strict=True)
+            )
+            + ".",
         ]
         shown = np.argsort(-self.proba, kind="stable")[:SHOWN_LABELS]
-        numbers = [f"network {i + 1}" for i in range(len(self.by_network))]
-        header = ("label", "together", "neighbours", *numbers)
-        rows = [
-            (
-                str(self.classes[y]),
-                *(
-                    f"{p:.3f}"
-                    for p in (self.proba[y], self.by_neighbors[y], *self.by_network[:, y])
-                ),
-            )
-            for y in shown
+        numbered = [(f"network {i + 1}", proba) for i, proba in enumerate(self.by_network)]
+        columns = [
+            ("together", self.proba),
+            ("neighbours", self.by_neighbors),
+            ("trees", self.by_trees),
+            *numbered,
         ]
+        header = ("label", *(name for name, _ in columns))
+        rows = [(str(self.classes[y]), *(f"{p[y]:.3f}" for _, p in columns)) for y in shown]
         lines += ["", "Probabilities", *text_table(header, rows)]
         lines += ["", f"The {len(self.neighbors)} nearest training instances"]
         told = [

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from demur.methods.deep.estimator import DeepClassifier
+from demur.methods.deep.estimator import DeepClassifier, Strategy
 from demur.methods.deep.stack import Dropout, LeNetStack, SideBySide, Stack, State, TableStack
 
 _OutOfMemory = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
@@ -39,6 +39,7 @@ class Result(NamedTuple):
     history: NDArray[np.float64]
     device: str
     interrupted: bool
+    unseen_by: NDArray[np.intp] | None  # the network that left the row out, if one did
 
 
 class Batch(NamedTuple):
@@ -104,7 +105,14 @@ class Training:
         )
         wanted = settings.batch_size or settings.default_batch_size
         self.batch_size = wanted or (1024 if len(shape) == 1 else 64)
-        self.ends = [*range(self.batch_size, n - 1, self.batch_size), n]  # never one row alone
+        self.unseen_by = _left_out(self.strategy, self.generators, n)
+        self.seen = [
+            torch.from_numpy(np.flatnonzero(unseen_by != k))
+            for unseen_by in self.unseen_by
+            for k in range(per_run)
+        ]
+        size = min(map(len, self.seen), default=n)  # of an epoch, the same for every network
+        self.ends = [*range(self.batch_size, size - 1, self.batch_size), size]  # no row alone
 
     def run(self) -> list[Result]:
         """Train, and tell what each run learned."""
@@ -149,7 +157,14 @@ class Training:
     def _batches(self) -> Iterator[Tensor]:
         """A permutation of the rows for each network, cut into batches."""
         n, per_run = self.candidates.shape[1], self.strategy.networks
-        orders = [torch.randperm(n, generator=g) for g in self.generators for _ in range(per_run)]
+        streams = [g for g in self.generators for _ in range(per_run)]
+        if self.seen:
+            orders = [
+                seen[torch.randperm(len(seen), generator=g)[: self.ends[-1]]]
+                for seen, g in zip(self.seen, streams, strict=True)
+            ]
+        else:
+            orders = [torch.randperm(n, generator=g) for g in streams]
         order = torch.stack(orders).to(self.device)
         start = 0
         for end in self.ends:
@@ -175,8 +190,8 @@ class Training:
 
     def _mean_loss(self, epoch: int) -> NDArray[np.float64]:
         """Mean loss and criterion of each run in the epoch, (2, runs)."""
-        n = self.candidates.shape[1]
-        losses = (self.total.double() if self.device.type != "mps" else self.total).cpu() / n
+        losses = self.total.double() if self.device.type != "mps" else self.total
+        losses = losses.cpu() / self.ends[-1]
         self.total.zero_()
         means: NDArray[np.float64] = losses.view(2, len(self.generators), -1).mean(-1).numpy()
         bad = np.flatnonzero(~np.isfinite(means[0]))
@@ -206,6 +221,7 @@ class Training:
             np.array([losses[run] for losses in history]),
             str(self.device),
             self.stop.is_set(),
+            self.unseen_by[run] if self.unseen_by else None,
         )
 
     def _over_rows(self, ask: Callable[[Tensor], Tensor]) -> Tensor:
@@ -379,6 +395,16 @@ def build(
         f"the network for images takes 28 x 28 with one channel, not {shape}; pass network=, a "
         "function that makes one for your images."
     )
+
+
+def _left_out(
+    strategy: Strategy, generators: Sequence[torch.Generator], n: int
+) -> list[NDArray[np.intp]]:
+    """For each run the network that leaves a row out; nothing where every network sees all."""
+    if not strategy.leave_out or not 1 < strategy.networks <= n // 2:
+        return []
+    turns = torch.arange(n) % strategy.networks
+    return [turns[torch.randperm(n, generator=g)].numpy().astype(np.intp) for g in generators]
 
 
 def _dropout(

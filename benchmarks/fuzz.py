@@ -1,6 +1,6 @@
 """Broken files for the readers and the model loader: nothing but their own clear errors.
 
-python benchmarks/fuzz.py [--inputs 100000] [--only NUMBER]
+python benchmarks/fuzz.py [--inputs 100000] [--first 0] [--only NUMBER]
 
 Real files (CSV, TSV, Parquet, Arrow, Label Studio's JSON, a file of answers, models of every
 method) are broken: bits, bytes and ranges of any file; for models also the description, the
@@ -452,11 +452,14 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--only", type=int, help="this input alone, with its whole traceback")
     asked = parser.parse_args()
     with _folder() as corpus:
         write_corpus(corpus)
-        numbers = list(range(asked.inputs)) if asked.only is None else [asked.only]
+        numbers = list(range(asked.first, asked.first + asked.inputs))
+        if asked.only is not None:
+            numbers = [asked.only]
         counts: Counter[str] = Counter()
         longest = 0.0
         start = time.monotonic()

@@ -85,10 +85,10 @@ def audit(
     if read.answers is not None:
         findings += _workers(read.answers)
     if features is not None:
+        wanted.refuse_features(features, source.columns)
         preparation = learn_preparation(
             read.chunk, source.name, features, text=text, max_values=max_values
         )
-        wanted.refuse_features(preparation.names, source.columns)
         encoded = preparation.encode(read.chunk, source.name)
         read.bad.add(encoded.bad)
         kept = CandidateSets._packed(sets.words[encoded.good], sets.classes)

@@ -91,11 +91,11 @@ def fit(
         if source.answers is not None and wanted.id_column is None and "id" in source.columns:
             wanted = replace(wanted, id_column="id")  # the tasks of Label Studio have one
         read = read_training(source, wanted, keep_bad=skip_bad is not None)
+    wanted.refuse_features(features, source.columns)
     preparation = learn_preparation(
         read.chunk, source.name, features,
         text=text, impute=impute, max_values=max_values, scaling=scaling,
     )  # fmt: skip
-    wanted.refuse_features(preparation.names, source.columns)
     encoded = preparation.encode(read.chunk, source.name)
     read.bad.add(encoded.bad)
     read.bad.check()

@@ -60,12 +60,12 @@ class Wanted:
     classes: list[str] | None = None
     control: str | None = None
 
-    def refuse_features(self, features: Sequence[str], columns: Sequence[str]) -> None:
+    def refuse_features(self, features: str | Sequence[str], columns: Sequence[str]) -> None:
         """Refuse to learn from the candidates, or from ids, which tell where a row stood."""
         labels = []
         if self.candidates is not None:
             labels = choose(self.candidates, columns, "--candidates")
-        for column in features:
+        for column in choose(features, columns, "--features"):
             if column in labels or column == self.id_column:
                 what = "candidates" if column in labels else "ids"
                 raise UsageError(

@@ -1,7 +1,9 @@
 """What the text claims outside its tables, measured: docs/paper.md has the results.
 
-DEMUR_DATA=... python benchmarks/paper_claims.py lemma|masses|decisions|neighbors|runtime|ipal
+DEMUR_DATA=... python benchmarks/paper_claims.py effects settings ...
 
+effects    belief and plausibility under the evidence of one neighbour, for every pair of sets
+settings   what the 23 settings of results/tabular/summary.csv say beyond their means
 lemma      the auxiliary inequality, and that expected masses are positive, in whole numbers
 masses     expected masses for 1 to 100 neighbours, in closed form and simulated
 decisions  how often the rule is right and sure where the text's assumption holds exactly
@@ -16,8 +18,10 @@ import sys
 import time
 from itertools import product
 from math import comb, prod
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from common import candidates, clouds, report
 
 from demur import CandidateSets, DstPll, Ipal
@@ -29,6 +33,49 @@ from demur.datasets import load
 from demur.evidence.combine import combine
 from demur.methods.ipal import _reconstruct
 from demur.theory import PAPER, expected_mass_curve
+
+
+def effects(n_labels: int = 4) -> None:
+    """Count where one of the four effects of a neighbour's evidence fails, sets being bits."""
+    sets, checked, fails = range(1, 2**n_labels), 0, [0, 0, 0, 0]
+    for frame, own, asked in product(sets, repeat=3):
+        told = frame & own
+        masses = {frame: 1.0} if told in (0, frame) else {frame: 0.5, told: 0.5}
+        belief = sum(mass for focal, mass in masses.items() if not focal & ~asked)
+        plausible = sum(mass for focal, mass in masses.items() if focal & asked)
+        gap = any(focal & asked and focal & ~asked for focal in masses)
+        single = asked & (asked - 1) == 0
+        held = (
+            belief == 1 or bool(frame & ~asked),
+            (plausible > 0) == bool(frame & asked),
+            (belief < plausible) == gap,
+            plausible == 1 or not (single and told & asked),
+        )
+        checked += 1
+        fails = [n + (not ok) for n, ok in zip(fails, held, strict=True)]
+    report(labels=n_labels, checked=checked, fails=fails)
+
+
+def settings() -> None:
+    """Who has the least area and accepts more, how often; the least risk for several costs."""
+    table = pd.read_csv(Path(__file__).parent.parent / "results" / "tabular" / "summary.csv")
+    table["setting"] = table["dataset"] + " " + table["noise"]
+    wide = {
+        name: table.pivot(index="setting", columns="method", values=name)
+        for name in ("aurc", "coverage", "accuracy", "accepted_accuracy")
+    }
+    area, share = wide["aurc"], wide["coverage"]
+    report(least_area=area.idxmin(axis=1).value_counts().to_dict(),
+           most_accurate=wide["accuracy"].idxmax(axis=1).value_counts().to_dict())  # fmt: skip
+    report(less_area_than={m: int((area["dst-pll"] < area[m]).sum()) for m in area})
+    more = share["dst-pll"] > share["pl-knn"]
+    report(accepts_more_than_pl_knn=int(more.sum()), not_in=more.index[~more].tolist())
+    error = ((1 - wide["accepted_accuracy"]) * share).fillna(0.0)
+    report(mean_coverage=share.mean().round(3).to_dict(),
+           mean_error=error.mean().round(4).to_dict())  # fmt: skip
+    for cost in (0.0, 0.05, 0.1, 0.2, 0.22, 0.25, 0.3, 0.5):
+        risk = (error + cost * (1 - share)).mean().sort_values()
+        report(cost=cost, least_risk=risk.head(4).round(4).to_dict())
 
 
 def lemma(largest: int = 7) -> None:

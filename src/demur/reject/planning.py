@@ -6,6 +6,7 @@ and may therefore lean on estimates that candidate sets give, however wrong they
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,12 +21,10 @@ Ints = NDArray[np.intp]
 STEP = 0.02  # thresholds are considered at every such step of coverage
 STRIDES = (1, 2, 4)  # a test at each, every second, every fourth of them
 REGIONS = 2  # regions are considered at every second of them
-DRAWS = 200
-# The estimates may be too low, so a plan must do well on average over worse cases: the error
-# of predictions inside their candidate sets is as estimated, or so many times that.
-WORSE = (1.0, 1.5, 2.0)
-# A stricter start is a stay where even these are too good; it is taken where it costs no more.
-SLACK = 0.005
+DRAWS = 100  # in each of the worlds
+# Candidate sets cannot tell how many predictions inside them are wrong. So there are worlds in
+# which these errors are so many times the estimate, and a plan must do well in each of them.
+WORLDS = (0.25, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Plan:
         Share of the instances that each accepts.
     expected_coverage : float
         What the certificate will accept, on average over draws of the gold labels and over
-        cases as bad as estimated and worse; failures count as 0.
+        worlds better and worse than estimated; failures count as 0.
     chance : float
         That some threshold passes, on the same average.
     rows : ndarray of int, or None
@@ -118,7 +117,7 @@ def make_plan(
     whole: bool = False,
     seed: int = 0,
 ) -> Plan:
-    """The start, the steps and the region by which the expected coverage is largest.
+    """The start, the steps and the region that promise most, whether estimates are high or low.
 
     Parameters
     ----------
@@ -148,15 +147,13 @@ def make_plan(
     m = len(bins.thresholds)
     most = most_errors(np.arange(n_gold + 1), max_risk, 1.0 - confidence)
     rng = np.random.default_rng(seed)
-    best: tuple[float, float, Ints] = (-1.0, 0.0, np.array([m - 1]))
+    options: list[_Option] = []
     for last in [m - 1] if whole else range(m - 1, -1, -REGIONS):
-        if n_drawable is not None and bins.coverages[last] * n_drawable < n_gold:
+        if n_drawable is not None and bins.coverages[last] * n_drawable < n_gold and options:
             break
         passes = _simulate(bins, last, n_gold, most, rng)
-        found = _best_order(passes, bins.coverages, last)
-        if found[0] > best[0]:
-            best = found
-    expected, chance, order = best
+        options += _options(passes, bins.coverages)
+    order, won, chance = _best(options)
     everywhere = order[-1] == m - 1
     return Plan(
         max_risk=max_risk,
@@ -166,8 +163,8 @@ def make_plan(
         region_coverage=1.0 if everywhere else float(bins.coverages[order[-1]]),
         thresholds=bins.thresholds[order],
         coverages=bins.coverages[order],
-        expected_coverage=expected,
-        chance=chance,
+        expected_coverage=float(won.mean()),
+        chance=float(chance.mean()),
     )
 
 
@@ -189,37 +186,48 @@ def _bins(scores: Floats, estimates: Floats, batch: Floats) -> _Bins:
     )
 
 
+class _Option(NamedTuple):
+    """A way to test: which thresholds, and what it comes to in each world."""
+
+    order: Ints
+    won: Floats  # expected coverage
+    chance: Floats  # that anything passes
+
+
 def _simulate(
     bins: _Bins, last: int, n_gold: int, most: Ints, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which tests pass, over draws of the gold from the region that ends at ``last``."""
+    """Which tests pass in each world, over draws of the gold from the region up to ``last``."""
     share = bins.share[: last + 1]
-    drawn = rng.multinomial(n_gold, share / share.sum(), size=(len(WORSE), DRAWS))
+    drawn = rng.multinomial(n_gold, share / share.sum(), size=(len(WORLDS), DRAWS))
     inside = (bins.risk - bins.sure)[: last + 1]
-    risk = bins.sure[: last + 1] + np.multiply.outer(np.asarray(WORSE), inside)
+    risk = bins.sure[: last + 1] + np.multiply.outer(np.asarray(WORLDS), inside)
     errors = rng.binomial(drawn, np.minimum(risk, 1.0)[:, None, :])
-    accepted = drawn.cumsum(axis=2).reshape(-1, last + 1)
-    return np.asarray(errors.cumsum(axis=2).reshape(-1, last + 1) <= most[accepted])
+    return np.asarray(errors.cumsum(axis=2) <= most[drawn.cumsum(axis=2)])
 
 
-def _best_order(
-    passes: NDArray[np.bool_], coverages: Floats, last: int
-) -> tuple[float, float, Ints]:
-    """Expected coverage, chance of any, and the tests, for the best start and stride."""
-    best: tuple[float, float, Ints] = (-1.0, 0.0, np.array([last]))
+def _options(passes: NDArray[np.bool_], coverages: Floats) -> Iterator[_Option]:
+    """Every start and stride of tests that end at the region's edge."""
+    last = passes.shape[2] - 1
     for stride in STRIDES:
-        order = np.arange(last, -1, -stride)[::-1]  # ends at the region's edge
-        # By the loosest start to the strictest: what is won from each place on.
-        won = np.zeros(len(passes))
-        starts = []
-        for j in order[::-1]:
-            later = np.where(won > 0, won, coverages[j])
-            won = np.where(passes[:, j], later, 0.0)
-            starts.append((float(won.mean()), float((won > 0).mean()), order[order >= j]))
-        most = max(expected for expected, _, _ in starts)
-        if most > best[0] + SLACK:
-            best = next(start for start in starts[::-1] if start[0] >= most - SLACK)
-    return best
+        order = np.arange(last, -1, -stride)[::-1]
+        won = np.zeros(passes.shape[:2])
+        # From the loosest start to the strictest: what is won from each place on.
+        for i in range(len(order) - 1, -1, -1):
+            j = order[i]
+            won = np.where(passes[:, :, j], np.where(won > 0, won, coverages[j]), 0.0)
+            yield _Option(order[i:], won.mean(axis=1), (won > 0).mean(axis=1))
+
+
+def _best(options: list[_Option]) -> _Option:
+    """The option that comes nearest to what is best in each world, on average over them.
+
+    On average over coverages a plan would bet on the worlds in which much can be won, and fail
+    where the estimates are right. Where nothing can pass, all options are as good.
+    """
+    won = np.array([option.won for option in options])
+    most = won.max(axis=0)
+    return options[int((won / np.where(most > 0, most, 1.0)).mean(axis=1).argmax())]
 
 
 def draw_rows(

@@ -347,7 +347,7 @@ def around(place: Path) -> set[str]:
 
 def _watch_writing(places: list[Path], outside: list[str]) -> None:
     """Take note of whatever is written outside the places, by Python's own account of it."""
-    allowed = (*(f"{place}{os.sep}" for place in places), "/dev/")
+    allowed = (*(f"{place}{os.sep}" for place in places), os.devnull)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     changing = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink",
                 "os.chmod", "os.truncate", "shutil.rmtree"}  # fmt: skip

@@ -183,6 +183,7 @@ def test_a_claimed_shape_takes_no_memory(model):
         ("method", "pickle", "a model of 'pickle', which demur does not have"),
         ("parameters", {"n_neighbours": 3}, "has no parameter 'n_neighbours'"),
         ("parameters", {"n_neighbors": [1, 2]}, "its parameter n_neighbors is of a wrong kind"),
+        ("parameters", {"n_neighbors": 3.0}, "its parameter n_neighbors is of a wrong kind"),
         ("parameters", {"n_jobs": "many"}, "its parameter n_jobs is of a wrong kind"),
         ("parameters", {"n_jobs": 0.5}, "its parameter n_jobs is of a wrong kind"),
         ("columns", [], "is damaged"),

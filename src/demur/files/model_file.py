@@ -278,12 +278,15 @@ def _build(described: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str
 def is_alike(value: Any, usual: Any) -> bool:
     """Whether a parameter is of the kind of its default; methods check no more than that it fits.
 
-    Where the default is None, whole numbers are meant (``n_jobs``), or a tuple of them.
+    A whole number stays one. Where the default is None, whole numbers are meant (``n_jobs``),
+    or a tuple of them.
     """
     if value is None:
         return True
     if usual is None:
         return all(type(v) is int for v in (value if isinstance(value, tuple) else (value,)))
+    if type(usual) is int:
+        return type(value) is int
     kinds = ((bool, int, float), (str,), (tuple,))
     return any(isinstance(value, kind) and isinstance(usual, kind) for kind in kinds)
 

@@ -25,6 +25,8 @@ DRAWS = 100  # in each of the worlds
 # Candidate sets cannot tell how many predictions inside them are wrong. So there are worlds in
 # which these errors are so many times the estimate, and a plan must do well in each of them.
 WORLDS = (0.25, 0.5, 1.0, 2.0)
+# A stricter start is a stay where even the worst of these is too good; taken if it costs no more.
+SLACK = 0.01
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def make_plan(
             break
         passes = _simulate(bins, last, n_gold, most, rng)
         options += _options(passes, bins.coverages)
-    order, won, chance = _best(options)
+    tests, start, won, chance = _best(options)
+    order = tests[start:]
     everywhere = order[-1] == m - 1
     return Plan(
         max_risk=max_risk,
@@ -189,7 +192,8 @@ def _bins(scores: Floats, estimates: Floats, batch: Floats) -> _Bins:
 class _Option(NamedTuple):
     """A way to test: which thresholds, and what it comes to in each world."""
 
-    order: Ints
+    tests: Ints
+    start: int  # the tests before it are left out
     won: Floats  # expected coverage
     chance: Floats  # that anything passes
 
@@ -216,7 +220,7 @@ def _options(passes: NDArray[np.bool_], coverages: Floats) -> Iterator[_Option]:
         for i in range(len(order) - 1, -1, -1):
             j = order[i]
             won = np.where(passes[:, :, j], np.where(won > 0, won, coverages[j]), 0.0)
-            yield _Option(order[i:], won.mean(axis=1), (won > 0).mean(axis=1))
+            yield _Option(order, i, won.mean(axis=1), (won > 0).mean(axis=1))
 
 
 def _best(options: list[_Option]) -> _Option:
@@ -227,7 +231,10 @@ def _best(options: list[_Option]) -> _Option:
     """
     won = np.array([option.won for option in options])
     most = won.max(axis=0)
-    return options[int((won / np.where(most > 0, most, 1.0)).mean(axis=1).argmax())]
+    value = (won / np.where(most > 0, most, 1.0)).mean(axis=1)
+    best = options[int(value.argmax())]
+    near = [options[i] for i in np.flatnonzero(value >= value.max() - SLACK)]
+    return min((o for o in near if o.tests is best.tests), key=lambda o: o.start)
 
 
 def draw_rows(

@@ -108,9 +108,9 @@ def lemma(largest: int = 7) -> None:
         )  # fmt: skip
 
 
-def masses() -> None:
+def masses(n_draws: int = 20_000) -> None:
     """The curve of the text's figure."""
-    curve = expected_mass_curve(random_state=0)
+    curve = expected_mass_curve(n_draws=n_draws, random_state=0)
     ratio = curve.closed_form[:, 0] / curve.closed_form[:, 1]
     away = np.abs(curve.simulated - curve.closed_form)[:, :2]
     report(
@@ -191,9 +191,9 @@ def published_ipal(model: Ipal, X: np.ndarray) -> np.ndarray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def ipal() -> None:
+def ipal(seeds: int = 1) -> None:
     """Risk at 0.9 as published, and accuracy of the accepted at DST-PLL's rejects."""
-    specs = [s for s in expand(read_preset("tabular")) if s.method in ("dst-pll", "ipal")]
+    specs = [s for s in expand(read_preset("tabular"), seeds) if s.method in ("dst-pll", "ipal")]
     runs: dict[tuple[str, str], dict[str, list[tuple[float, ...]]]] = {}
     for spec in specs:
         made = prepare(spec, None, None, "cpu")

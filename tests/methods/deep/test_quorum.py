@@ -1,5 +1,8 @@
 """Quorum: its three sides, their pool, and what it says of them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -36,30 +39,41 @@ def fitted(clouds):
     return Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(clouds[0], clouds[1])
 
 
-def who_left_out(model, X, S):
-    """For each training row the network whose probabilities became its weights."""
-    restricted = model.evidence(X).networks * S
-    restricted /= restricted.sum(axis=2, keepdims=True)
-    same = np.isclose(restricted, model._weights, atol=1e-9).all(axis=2)
-    assert same.any(axis=0).all()
-    return same.argmax(axis=0)
-
-
-def test_each_row_is_weighed_by_the_network_that_left_it_out(fitted, clouds):
+def test_labels_are_what_the_networks_say_of_the_candidates(fitted, clouds):
     X, S, _, _ = clouds
-    unseen_by = who_left_out(fitted, X, S)
-    several = S.sum(axis=1) > 1  # of one label every network gives the same weights
-    sizes = np.bincount(unseen_by[several], minlength=3)
-    assert sizes.min() > 0.7 * several.sum() / 3
+    expected = fitted.evidence(X).networks.mean(axis=0) * S
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted._weights, expected, atol=1e-12)
+
+
+def test_each_network_leaves_out_rows_of_its_own(clouds, monkeypatch):
+    seen = {}
+    settle = Quorum._settle
+
+    def spy(self, run, result):
+        seen["unseen_by"] = result.unseen_by
+        settle(self, run, result)
+
+    monkeypatch.setattr(Quorum, "_settle", spy)
+    X, S, _, _ = clouds
+    before = Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(X, S).evidence(X).networks
+    unseen_by = seen["unseen_by"]
+    assert np.bincount(unseen_by + 1).tolist() == [70, 10, 10, 10]
     # Other candidates for rows that network 0 left out: it alone learns what it did before.
-    rows = (unseen_by == 0) & several
     changed = S.copy()
-    changed[rows] = ~S[rows] | np.eye(3, dtype=bool)[S[rows].argmax(axis=1)]
-    again = Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(X, changed)
-    before, after = fitted.evidence(X).networks, again.evidence(X).networks
+    changed[unseen_by == 0] = True
+    after = Quorum(n_networks=3, n_neighbors=5, **SMALL).fit(X, changed).evidence(X).networks
+    np.testing.assert_array_equal(seen["unseen_by"], unseen_by)
     np.testing.assert_array_equal(after[0], before[0])
     assert (after[1] != before[1]).any()
     assert (after[2] != before[2]).any()
+
+
+@pytest.mark.parametrize("networks", [1, 40])
+def test_few_rows_for_each_network_are_enough(clouds, networks):
+    X, S, new, _ = clouds
+    model = Quorum(n_networks=networks, **{**SMALL, "n_epochs": 2}).fit(X[:30], S[:30])
+    assert np.isfinite(model.predict_proba(new)).all()
 
 
 def test_the_neighbours_side_is_their_weighed_candidates(fitted, clouds):
@@ -182,6 +196,55 @@ def test_explains_who_says_what(fitted, clouds):
         fitted.explain(new[:2])
 
 
+def test_without_networks_a_kernel_machine_takes_their_place(clouds):
+    X, S, new, y = clouds
+    model = Quorum(n_networks=0, random_state=0).fit(X, S)
+    evidence = model.evidence(new)
+    assert evidence.networks.shape == (1, 40, 3)
+    assert (model.predict(new) == y).mean() > 0.75
+    assert S[np.arange(100), model.transduction_].all()
+    told = str(model.explain(new[0]))
+    assert "kernel machine" in told
+    assert "network" not in told
+    again = Quorum(**model.get_params()).from_arrays(model.to_arrays())
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+    twice = Quorum(n_networks=0, random_state=0).fit(X, S)
+    np.testing.assert_array_equal(twice.predict_proba(new), model.predict_proba(new))
+
+
+def test_a_model_can_change_between_networks_and_none(clouds):
+    X, S = clouds[:2]
+    model = Quorum(n_networks=2, **SMALL)
+    fresh = [
+        Quorum(**{**model.get_params(), "n_networks": n}).fit(X, S).to_arrays() for n in (2, 0)
+    ]
+    for n, expected in ((2, fresh[0]), (0, fresh[1]), (2, fresh[0])):
+        found = model.set_params(n_networks=n).fit(X, S).to_arrays()
+        assert set(found) == set(expected)
+        np.testing.assert_array_equal(found["_weights"], expected["_weights"])
+
+
+def test_stacks_without_networks_are_fitted_one_by_one(clouds):
+    from demur import fit_stack
+
+    X, S, new, _ = clouds
+    pair = fit_stack([Quorum(n_networks=0, random_state=s) for s in (0, 1)], [X, X], [S, S])
+    alone = Quorum(n_networks=0, random_state=1).fit(X, S)
+    np.testing.assert_array_equal(pair[1].predict_proba(new), alone.predict_proba(new))
+
+
+def test_without_networks_torch_is_not_needed():
+    code = (
+        "import sys\n"
+        "from demur import Quorum\n"
+        "X, S = [[0, 0], [0, 1], [1, 0], [1, 1]] * 8, [[0], [0, 1], [1], [1, 2]] * 8\n"
+        "print(Quorum(n_networks=0, random_state=0).fit(X, S).predict([[0, 0], [1, 0]]).tolist())\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[0, 1]", "False"]
+
+
 def test_images_are_judged_as_images(rng):
     X = rng.random((30, 28, 28))
     S = np.eye(3, dtype=bool)[np.arange(30) % 3]
@@ -194,7 +257,7 @@ def test_images_are_judged_as_images(rng):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_networks": 0}, "n_networks"),
+        ({"n_networks": -1}, "n_networks"),
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"dropout": 1.0}, "dropout must be under 1"),
         ({"dropout": -0.1}, "dropout must be 0 or more"),

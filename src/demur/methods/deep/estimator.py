@@ -48,7 +48,7 @@ class Strategy:
 
     heads = 1  # outputs of the network per class
     networks = 1  # networks of one run; their probabilities are averaged
-    leave_out = False  # whether each of them leaves out a share of the rows, its own
+    leave_out = 0.0  # share of the rows that each of several does not see, others for each
     capturable = False
     phase: Hashable = None
     streams: Sequence[Any] = ()
@@ -319,11 +319,13 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
             f"{len(models)}, {len(tables)} and {len(candidates)}."
         )
     _check_alike(models)
+    if not models[0].strategy().networks:  # nothing to train side by side
+        return [m.fit(X, S) for m, X, S in zip(models, tables, candidates, strict=True)]
     engine = _engine()
     try:
         names = [f" of run {i} of the stack" if len(models) > 1 else "" for i in range(len(models))]
         runs = [
-            engine.Run(*_checked(model, X, S), name)
+            engine.Run(*prepare(model, X, S), name)
             for model, X, S, name in zip(models, tables, candidates, names, strict=True)
         ]
         shapes = {(run.X.shape, run.candidates.shape) for run in runs}
@@ -347,7 +349,7 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
     return models
 
 
-def _checked(
+def prepare(
     model: DeepClassifier, X: Any, S: Any
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], int]:
     """Rows, candidates and seed of a run, once all that was given is checked."""

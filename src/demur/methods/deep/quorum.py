@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from demur.base import Judgement, check_features, one_instance
-from demur.methods.deep.estimator import DeepClassifier, Strategy
+from demur.methods.deep.estimator import DeepClassifier, Strategy, prepare
 from demur.methods.deep.pool import learn_weights, pool
 from demur.methods.deep.proden import ProdenStrategy
-from demur.methods.deep.quorum_explanation import NeighborVoice, QuorumExplanation
+from demur.methods.deep.quorum_explanation import KERNEL, NeighborVoice, QuorumExplanation
 from demur.methods.forest import ask_forest, check_forest, grow_forest
+from demur.methods.kernel_machine import KernelBasis, ask_machine, check_machine
 from demur.neighbors import NeighborIndex, build_index
-from demur.state import check_array
+from demur.state import check_array, check_columns
 
 if TYPE_CHECKING:
     from demur.methods.deep.training import Result, Run
 
 SHARPNESS = 3.0  # how quickly neighbours fall silent with distance; docs/quorum.md
 FIRST_WEIGHTS = (0.5, 0.2, 0.5)  # of networks, neighbours and trees, where data say nothing
+LEFT_OUT = 0.1  # share of the rows that a network does not see; other rows for each
+ROUNDS = 6  # in which the sides make the labels out where there are no networks
 
 
 class QuorumStrategy(ProdenStrategy):
     """PRODEN's targets, for several networks of each run, each of which leaves rows out."""
 
-    leave_out = True
+    leave_out = LEFT_OUT
 
     def __init__(self, networks: int) -> None:
         self.networks = networks
@@ -40,15 +44,15 @@ class QuorumEvidence(NamedTuple):
     Attributes
     ----------
     networks : ndarray of shape (n_networks, n, n_classes)
-        Probabilities by each network.
+        Probabilities by each network; without networks one, by the kernel machine.
     neighbors : ndarray of shape (n, n_classes)
-        Labels that the networks make out for the nearest training instances, the nearer the
+        Labels that were made out for the nearest training instances, the nearer the
         louder.
     trees : ndarray of shape (n, n_classes)
-        Mean of the trees, which have learned from the same labels.
+        Mean of the trees.
     belief, plausibility : ndarray of shape (n, n_classes)
-        The least and the largest probability that one of the three sides, the mean of the
-        networks, the neighbours or the trees, gives to a label.
+        The least and the largest probability that one of the sides, the mean of the networks
+        being one, gives to a label.
     conflict : ndarray of shape (n,)
         The largest total variation between two sides, from 0 (they agree) to 1.
     """
@@ -65,13 +69,13 @@ class Quorum(DeepClassifier):
     """Networks, neighbours and trees, which decide together and demur where they disagree.
 
     Five networks learn from targets that follow their own view of the candidates, as PRODEN's
-    do, with dropout, and each leaves out a fifth of the instances. What it says of these,
-    restricted to their candidates, tells which candidate is the label and how sure that is.
-    From these soft labels learn the other two sides: the nearest training instances, the
-    nearer the louder, and a forest of extremely randomised trees. The probabilities are the
-    logarithmic pool of the three sides: the normalised product of their powers. How loud each
-    side is follows from the training data: for every training instance there is an opinion of
-    each side that has not seen it, and the powers are those under which the candidate sets
+    do, with dropout. Their mean, restricted to the candidates of a training instance, tells
+    which candidate is its label and how sure that is. From these soft labels learn the other
+    two sides: the nearest training instances, the nearer the louder, and a forest of
+    extremely randomised trees. The probabilities are the logarithmic pool of the three sides:
+    the normalised product of their powers. How loud each side is follows from the training
+    data: each network leaves out a tenth of the instances, and of these there is an opinion of
+    each side that has not seen them; the powers are those under which their candidate sets
     are likeliest.
 
     Networks, neighbours and trees seldom err in the same way: where they differ, the pool is
@@ -80,7 +84,8 @@ class Quorum(DeepClassifier):
     Parameters
     ----------
     n_networks : int, default=5
-        One alone, and any number over half of the training instances, leave nothing out.
+        With 0 a kernel machine stands in for the networks and torch is not needed: the three
+        sides begin at equal shares of the candidates and make the labels out in six rounds.
     n_neighbors : int, default=10
         Found by the Euclidean distance of the features as they are given; scale them.
     n_trees : int, default=100
@@ -113,7 +118,7 @@ class Quorum(DeepClassifier):
 
     default_batch_size = 256
     least = MappingProxyType(
-        {**DeepClassifier.least, "n_networks": 1, "n_neighbors": 1, "n_trees": 1}
+        {**DeepClassifier.least, "n_networks": 0, "n_neighbors": 1, "n_trees": 1}
     )
     numbers = (*DeepClassifier.numbers, "dropout")
 
@@ -142,30 +147,101 @@ class Quorum(DeepClassifier):
         if self.dropout >= 1:
             raise ValueError(f"dropout must be under 1; got {self.dropout!r}.")
 
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from features or images, and candidate labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, 28, 28) or (n, 1, 28, 28)
+        y : anything that `CandidateSets` reads, with n rows
+
+        Returns
+        -------
+        self
+        """
+        if self.n_networks:
+            return super().fit(X, y)
+        return self._fit_without_networks(X, y)
+
+    def _fit_without_networks(self, X: Any, y: Any) -> Self:
+        """Begin at equal shares of the candidates, and let the three sides make them out."""
+        for name in ("state_", "history_", "device_"):
+            self.__dict__.pop(name, None)  # of an earlier fit, with networks
+        try:
+            points, candidates, seed = prepare(self, X, y)
+            rows = _as_points(points)
+            basis = KernelBasis(rows, seed)
+
+            def kernel_machine(labels: NDArray[np.float64]) -> NDArray[np.float64]:
+                self._machine, held_out = basis.fit(labels, candidates)
+                return held_out
+
+            equal = _restricted(np.ones(candidates.shape), candidates)
+            self._learn_sides(rows, candidates, kernel_machine, equal, seed, rounds=ROUNDS)
+        except BaseException:
+            self.__dict__.pop("classes_", None)  # a fit that failed leaves no model behind
+            raise
+        return self
+
     def _settle(self, run: Run, result: Result) -> None:
         """Label the training instances, hear the other sides, and learn how loud each is."""
-        rows, candidates = _as_points(run.X), run.candidates
+        self.__dict__.pop("_machine", None)  # of an earlier fit, without networks
+        rows = _as_points(run.X)
         each = self._ask_networks(rows)
-        unseen_by = result.unseen_by
-        networks = each.mean(axis=0) if unseen_by is None else each[unseen_by, range(len(rows))]
-        self._weights = _restricted(networks, candidates)
+        mean = each.mean(axis=0)
+        left_out = np.flatnonzero(result.unseen_by >= 0)
+        networks = mean.copy()
+        networks[left_out] = each[result.unseen_by[left_out], left_out]
+        self._learn_sides(
+            rows, run.candidates, lambda _: networks, _restricted(mean, run.candidates), run.seed,
+            judged=left_out if len(left_out) else slice(None),
+        )  # fmt: skip
+
+    def _learn_sides(
+        self,
+        rows: NDArray[np.float64],
+        candidates: NDArray[np.bool_],
+        first_side: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        labels: NDArray[np.float64],
+        seed: int,
+        *,
+        judged: Any = slice(None),
+        rounds: int = 1,
+    ) -> None:
+        """Let the sides learn from soft labels; in each further round from their own pool.
+
+        How loud they are is learned on the rows ``judged``.
+        """
         self._index = build_index(rows, self.n_neighbors)
-        neighbors = self._voice(*self._index.query_self(self.n_neighbors))
-        self._forest, trees = grow_forest(rows, self._weights, self.n_trees, run.seed)
-        opinions = np.stack([networks, neighbors, trees])
-        self.pool_weights_ = learn_weights(opinions, candidates, np.array(FIRST_WEIGHTS))
-        both = np.where(candidates, pool(opinions, self.pool_weights_), -1.0)
-        self._transduced = both.argmax(axis=1)
+        nearest = self._index.query_self(self.n_neighbors)
+        for _ in range(rounds):
+            self._weights = labels
+            self._forest, trees = grow_forest(rows, labels, self.n_trees, seed)
+            opinions = np.stack([first_side(labels), self._voice(*nearest), trees])
+            self.pool_weights_ = learn_weights(
+                opinions[:, judged], candidates[judged], np.array(FIRST_WEIGHTS)
+            )
+            labels = _restricted(pool(opinions, self.pool_weights_), candidates)
+        self._transduced = labels.argmax(axis=1)
 
     def _restored(self) -> None:
-        super()._restored()
         n, l = len(self._transduced), len(self.classes_)
+        if self.n_networks:
+            super()._restored()
+        else:
+            check_columns(self._transduced, l, n, "its labels")
+            check_machine(self._machine, self.n_features_in_, l)
         if not isinstance(self._index, NeighborIndex):
             raise ValueError("not the arrays of a fitted model: it has no neighbours.")
         check_array(self._index.X, "f", (n, self.n_features_in_), "its points")
         check_array(self._weights, "f", (n, l), "its weights")
         check_array(self.pool_weights_, "f", (len(FIRST_WEIGHTS),), "the weights of its pool")
         check_forest(self._forest, self.n_trees, self.n_features_in_, l)
+
+    def _ask_networks(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.n_networks:
+            return super()._ask_networks(X)
+        return ask_machine(self._machine, _as_points(X))[None]
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
         networks, neighbors, trees = self._hear(X)
@@ -240,6 +316,7 @@ class Quorum(DeepClassifier):
             threshold=self.accept_threshold_,
             proba=judged.proba[0],
             pool_weights=self.pool_weights_,
+            networks=[f"network {i + 1}" for i in range(self.n_networks)] or [KERNEL],
             by_network=networks[:, 0],
             by_neighbors=voice[0],
             by_trees=trees[0],

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from demur.methods.explanation import text_table
 
 SHOWN_LABELS = 6
+KERNEL = "kernel machine"
 
 
 class NeighborVoice(NamedTuple):
@@ -43,6 +44,8 @@ class QuorumExplanation:
         What the three sides say together.
     pool_weights : ndarray of shape (3,)
         How loud networks, neighbours and trees are.
+    networks : list of str
+        What they are called; the kernel machine, where it stands in for them.
     by_network : ndarray of shape (n_networks, n_classes)
     by_neighbors, by_trees : ndarray of shape (n_classes,)
     neighbors : list of NeighborVoice
@@ -55,6 +58,7 @@ class QuorumExplanation:
     threshold: float
     proba: NDArray[np.float64]
     pool_weights: NDArray[np.float64]
+    networks: list[str]
     by_network: NDArray[np.float64]
     by_neighbors: NDArray[np.float64]
     by_trees: NDArray[np.float64]
@@ -77,10 +81,14 @@ class QuorumExplanation:
         return [voice for voice in self.neighbors if voice.label != self.prediction]
 
     @property
+    def _first(self) -> str:
+        return KERNEL if self.networks == [KERNEL] else "networks"
+
+    @property
     def sides(self) -> dict[str, NDArray[np.float64]]:
         """Probabilities by each of the three sides, by name."""
         return {
-            "networks": self.by_network.mean(axis=0),
+            self._first: self.by_network.mean(axis=0),
             "neighbours": self.by_neighbors,
             "trees": self.by_trees,
         }
@@ -101,11 +109,12 @@ class QuorumExplanation:
         return f"Demurs: {self.prediction} has {self.accept_score:.3f} only ({said})."
 
     def __str__(self) -> str:
+        told = self._first if len(self.networks) == 1 else "networks"
         against = len(self.dissenting_networks), len(self.dissenting_neighbors)
         lines = [
             self.reason,
             f"Accept score {self.accept_score:.3f}, accepted when over {self.threshold:g}.",
-            f"For another label: {against[0]} of {len(self.by_network)} networks, "
+            f"For another label: {against[0]} of {len(self.networks)} {told}, "
             f"{against[1]} of {len(self.neighbors)} neighbours.",
             "Loudness: "
             + ", ".join(
@@ -114,12 +123,11 @@ class QuorumExplanation:
             + ".",
         ]
         shown = np.argsort(-self.proba, kind="stable")[:SHOWN_LABELS]
-        numbered = [(f"network {i + 1}", proba) for i, proba in enumerate(self.by_network)]
         columns = [
             ("together", self.proba),
             ("neighbours", self.by_neighbors),
             ("trees", self.by_trees),
-            *numbered,
+            *zip(self.networks, self.by_network, strict=True),
         ]
         header = ("label", *(name for name, _ in columns))
         rows = [(str(self.classes[y]), *(f"{p[y]:.3f}" for _, p in columns)) for y in shown]

@@ -39,7 +39,7 @@ class Result(NamedTuple):
     history: NDArray[np.float64]
     device: str
     interrupted: bool
-    unseen_by: NDArray[np.intp] | None  # the network that left the row out, if one did
+    unseen_by: NDArray[np.intp]  # the network of the run that left the row out, or -1
 
 
 class Batch(NamedTuple):
@@ -105,13 +105,13 @@ class Training:
         )
         wanted = settings.batch_size or settings.default_batch_size
         self.batch_size = wanted or (1024 if len(shape) == 1 else 64)
-        self.unseen_by = _left_out(self.strategy, self.generators, n)
+        self.unseen_by = [_left_out(self.strategy, g, n) for g in self.generators]
         self.seen = [
             torch.from_numpy(np.flatnonzero(unseen_by != k))
             for unseen_by in self.unseen_by
             for k in range(per_run)
         ]
-        size = min(map(len, self.seen), default=n)  # of an epoch, the same for every network
+        size = len(self.seen[0])  # of an epoch, the same for every network
         self.ends = [*range(self.batch_size, size - 1, self.batch_size), size]  # no row alone
 
     def run(self) -> list[Result]:
@@ -156,15 +156,11 @@ class Training:
 
     def _batches(self) -> Iterator[Tensor]:
         """A permutation of the rows for each network, cut into batches."""
-        n, per_run = self.candidates.shape[1], self.strategy.networks
-        streams = [g for g in self.generators for _ in range(per_run)]
-        if self.seen:
-            orders = [
-                seen[torch.randperm(len(seen), generator=g)[: self.ends[-1]]]
-                for seen, g in zip(self.seen, streams, strict=True)
-            ]
-        else:
-            orders = [torch.randperm(n, generator=g) for g in streams]
+        streams = [g for g in self.generators for _ in range(self.strategy.networks)]
+        orders = [
+            seen[torch.randperm(len(seen), generator=g)]
+            for seen, g in zip(self.seen, streams, strict=True)
+        ]
         order = torch.stack(orders).to(self.device)
         start = 0
         for end in self.ends:
@@ -221,7 +217,7 @@ class Training:
             np.array([losses[run] for losses in history]),
             str(self.device),
             self.stop.is_set(),
-            self.unseen_by[run] if self.unseen_by else None,
+            self.unseen_by[run],
         )
 
     def _over_rows(self, ask: Callable[[Tensor], Tensor]) -> Tensor:
@@ -397,14 +393,14 @@ def build(
     )
 
 
-def _left_out(
-    strategy: Strategy, generators: Sequence[torch.Generator], n: int
-) -> list[NDArray[np.intp]]:
-    """For each run the network that leaves a row out; nothing where every network sees all."""
-    if not strategy.leave_out or not 1 < strategy.networks <= n // 2:
-        return []
-    turns = torch.arange(n) % strategy.networks
-    return [turns[torch.randperm(n, generator=g)].numpy().astype(np.intp) for g in generators]
+def _left_out(strategy: Strategy, generator: torch.Generator, n: int) -> NDArray[np.intp]:
+    """The network that leaves a row out, or -1; each leaves out as many, and no two the same."""
+    unseen_by = np.full(n, -1)
+    if strategy.networks > 1 and strategy.leave_out:
+        each = min(int(strategy.leave_out * n), n // strategy.networks)
+        rows = torch.randperm(n, generator=generator)[: each * strategy.networks]
+        unseen_by[rows.numpy()] = np.repeat(np.arange(strategy.networks), each)
+    return unseen_by
 
 
 def _dropout(

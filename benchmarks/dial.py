@@ -83,37 +83,36 @@ def cost(one: Known) -> Iterator[Row]:
     rng = np.random.default_rng(one.seed)
     wrong = one.test.top != one.y_test
     known, missed = one.held_out.accept, one.held_out.top != one.y_train
-    own = [(one.threshold, c) for c in COSTS]
-    yield {"by": "the method's own threshold", "regret": _regret(one.test.accept, wrong, own)}
+    errors = wrong.astype(np.float64)
+    best = [threshold_for_cost(one.test.accept, errors, float(c)) for c in COSTS]
+    least = _loss(one.test.accept, wrong, best)
+
+    def regret(thresholds: Sequence[float]) -> float:
+        return 1000 * (_loss(one.test.accept, wrong, thresholds) - least)
+
+    def by(estimates: Floats) -> float:
+        return regret([threshold_for_cost(known, estimates, float(c)) for c in COSTS])
+
+    own = [one.threshold] * len(COSTS)
+    yield {"by": "the method's own threshold", "regret": regret(own)}
     plain = error_estimates(one.held_out)
-    yield {"by": "candidates", "regret": _by(one, wrong, plain)}
+    yield {"by": "candidates", "regret": by(plain)}
     with_gold = []
     n = min(100, len(known))
     for _ in range(GOLD_DRAWS):
         rows = rng.choice(len(known), n, replace=False)
-        with_gold.append(_by(one, wrong, recalibrate(plain, rows, missed[rows])))
+        with_gold.append(by(recalibrate(plain, rows, missed[rows])))
     yield {"by": "candidates and 100 gold", "regret": float(np.mean(with_gold))}
-    yield {"by": "all true labels", "regret": _by(one, wrong, missed.astype(np.float64))}
+    yield {"by": "all true labels", "regret": by(missed.astype(np.float64))}
 
 
-def _by(one: Known, wrong: NDArray[np.bool_], estimates: Floats) -> float:
-    known = one.held_out.accept
-    chosen = [(threshold_for_cost(known, estimates, float(c)), c) for c in COSTS]
-    return _regret(one.test.accept, wrong, chosen)
-
-
-def _regret(
-    scores: Floats, wrong: NDArray[np.bool_], chosen: Sequence[tuple[float, float]]
-) -> float:
-    regrets = []
-    for threshold, price in chosen:
-        best = threshold_for_cost(scores, wrong.astype(np.float64), price)
-        losses = [
-            np.mean(np.where(scores > t, wrong.astype(np.float64), price))
-            for t in (threshold, best)
-        ]
-        regrets.append(losses[0] - losses[1])
-    return 1000 * float(np.mean(regrets))
+def _loss(scores: Floats, wrong: NDArray[np.bool_], thresholds: Sequence[float]) -> float:
+    """Mean over the costs of error + cost x rejected, each with its threshold."""
+    losses = []
+    for threshold, price in zip(thresholds, COSTS, strict=True):
+        accepted = scores > threshold
+        losses.append(np.mean(accepted & wrong) + price * np.mean(~accepted))
+    return float(np.mean(losses))
 
 
 # ---------------------------------------------------------------------------- certificate

@@ -109,12 +109,12 @@ class QuorumExplanation:
         return f"Demurs: {self.prediction} has {self.accept_score:.3f} only ({said})."
 
     def __str__(self) -> str:
-        told = self._first if len(self.networks) == 1 else "networks"
+        voices = self._first if len(self.networks) == 1 else "networks"
         against = len(self.dissenting_networks), len(self.dissenting_neighbors)
         lines = [
             self.reason,
             f"Accept score {self.accept_score:.3f}, accepted when over {self.threshold:g}.",
-            f"For another label: {against[0]} of {len(self.networks)} {told}, "
+            f"For another label: {against[0]} of {len(self.networks)} {voices}, "
             f"{against[1]} of {len(self.neighbors)} neighbours.",
             "Loudness: "
             + ", ".join(

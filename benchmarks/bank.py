@@ -1,11 +1,11 @@
 """A bank of PRODEN's probabilities, out of fold and of the full fit, for what is measured on them.
 
 python benchmarks/bank.py draw --out bank/draws                        # splits and candidates
-python benchmarks/bank.py train --draws bank/draws --out bank/scores   # quick on a GPU only
+python benchmarks/bank.py train --draws bank/draws --out bank/scores   # quick on a GPU
 python benchmarks/bank.py join --draws bank/draws --scores bank/scores --out bank
 
-Training a network on each of five folds of 115 splits takes hours on two cores and under a minute
-on a GPU; so the draws travel to where one is, and the probabilities back. ``join`` makes a file
+Training a network on each of five folds of 115 splits took 83 minutes of a shared core; the draws
+can travel to where a GPU is, and the probabilities back. ``join`` makes a file
 for each dataset, noise and seed: X_train, X_test, S_train, y_train, y_test, oof, full_train and
 full_test.
 """
@@ -72,9 +72,7 @@ def splits_of(path: Path) -> Iterator[Split]:
         )  # fmt: skip
 
 
-def train(
-    draws: Path, out: Path, device: str, datasets: list[str] | None = None, **settings: Any
-) -> None:
+def train(draws: Path, out: Path, device: str, datasets: list[str] | None = None) -> None:
     """One file a dataset: logarithms of probabilities, so that float16 tells apart those near 1.
 
     Parameters
@@ -83,8 +81,6 @@ def train(
     device : str
     datasets : list of str, optional
         By default all that were drawn.
-    **settings
-        Of PRODEN.
     """
     from demur.methods.deep import Proden, fit_stack
 
@@ -101,9 +97,7 @@ def train(
         arrays: dict[str, NDArray[Any]] = {}
         for size in sorted({len(rows) for _, rows, _ in parts}):
             group = [part for part in parts if len(part[1]) == size]
-            models = [
-                Proden(random_state=splits[i].seed, device=device, **settings) for i, _, _ in group
-            ]
+            models = [Proden(random_state=splits[i].seed, device=device) for i, _, _ in group]
             # All classes stay, also where no candidate of a fold has one.
             sets = [_named(splits[i].S_train[rows]) for i, rows, _ in group]
             fit_stack(models, [splits[i].X_train[rows] for i, rows, _ in group], sets)
@@ -172,20 +166,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--datasets", nargs="+", help="train these alone")
-    parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--hidden", type=int, default=300, help="width of the three layers")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.step == "draw":
         draw(args.out, args.seeds)
     elif args.step == "train":
-        settings = {
-            "n_epochs": args.epochs,
-            "batch_size": args.batch_size,
-            "hidden_layer_sizes": (args.hidden,) * 3,
-        }
-        train(args.draws, args.out, args.device, args.datasets, **settings)
+        train(args.draws, args.out, args.device, args.datasets)
     else:
         join(args.draws, args.scores, args.out)
 

@@ -1,9 +1,10 @@
 """Judgements of the protocol's splits, which the dials are measured on; kept once worked out.
 
 python benchmarks/dial_data.py --methods dst-pll pl-knn logistic   # seven minutes on two cores
+python benchmarks/dial_data.py --methods quorum-without-networks --seeds 2
 
-DST-PLL, PL-KNN and scikit-learn's logistic regression on majority labels are trained here, on the
-splits of `bank.py draw`; PRODEN's probabilities come from `bank.py join`.
+DST-PLL, PL-KNN, scikit-learn's logistic regression on majority labels and Quorum without networks
+are trained here, on the splits of `bank.py draw`; PRODEN's probabilities come from `bank.py join`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 import bank
-from demur import CandidateSets, DstPll, PlKnn
+from demur import CandidateSets, DstPll, PlKnn, Quorum
 from demur.base import Judgement
 from demur.reject.scores import Fresh, judge, learner_of, out_of_fold
 
-METHODS = ("dst-pll", "pl-knn", "proden", "logistic")
+METHODS = ("dst-pll", "pl-knn", "proden", "logistic", "quorum-without-networks")
 BANK = Path(os.environ.get("DEMUR_BANK", "bank"))
 
 
@@ -110,6 +111,7 @@ def _work_out(name: str, split: bank.Split) -> dict[str, Any]:
         "dst-pll": DstPll(random_state=split.seed),
         "pl-knn": PlKnn(),
         "logistic": LogisticRegression(max_iter=1000),
+        "quorum-without-networks": Quorum(n_networks=0, random_state=split.seed),
     }[name]
     sets = CandidateSets(split.S_train, classes=range(split.S_train.shape[1]))
     learner = learner_of(made, "majority")

@@ -1,7 +1,8 @@
 """What Quorum costs: a fit beside one of PRODEN's, and the time of a prediction.
 
 python benchmarks/quorum.py
-python benchmarks/quorum.py --images      # instead: how well it does on 3,000 small images
+python benchmarks/quorum.py --images             # instead: how well it does on 3,000 small images
+python benchmarks/quorum.py --without-networks   # instead: beside DST-PLL, on what dial_data.py kept
 
 Both sides of the ratio are timed in turn, with all their epochs (Quorum's 100, PRODEN's 200).
 """
@@ -19,6 +20,7 @@ import numpy as np
 from demur import DstPll, Proden, Quorum, metrics
 from demur.datasets import load
 from demur.noise import class_dependent_noise
+from dial_data import splits
 
 
 def judge_images(n_train: int = 3_000, n_test: int = 2_000) -> None:
@@ -42,14 +44,31 @@ def judge_images(n_train: int = 3_000, n_test: int = 2_000) -> None:
         )  # fmt: skip
 
 
+def judge_without_networks() -> None:
+    """Accuracy and AURC of both on the 46 splits of seeds 0 and 1, and who ranks better."""
+    found: dict[str, list[tuple[float, float]]] = {"dst-pll": [], "quorum-without-networks": []}
+    for one in splits(tuple(found), seeds=2):
+        z, y, scores = one.test.top, one.y_test, one.test.accept
+        found[one.method].append((float(np.mean(z == y)), metrics.aurc(y, z, scores)))
+    ours, theirs = (np.array(found[name]) for name in ("quorum-without-networks", "dst-pll"))
+    for name, some in found.items():
+        accuracy, aurc = np.mean(some, axis=0)
+        report(method=name, splits=len(some), accuracy=float(accuracy), aurc=float(aurc))
+    report(splits_with_lower_aurc=int((ours[:, 1] < theirs[:, 1]).sum()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=100, help="of Quorum; PRODEN has twice them")
     parser.add_argument("--images", action="store_true")
+    parser.add_argument("--without-networks", action="store_true")
     args = parser.parse_args()
     if args.images:
         judge_images()
+        return
+    if args.without_networks:
+        judge_without_networks()
         return
     for n, d, l in ((1_600, 76, 10), (6_000, 51, 6), (8_800, 16, 10)):
         X, y, new = clouds(n, d, l, 10_000)

@@ -1,8 +1,8 @@
 """What Quorum costs: a fit beside one of PRODEN's, and the time of a prediction.
 
 python benchmarks/quorum.py
-python benchmarks/quorum.py --images             # instead: how well it does on 3,000 small images
-python benchmarks/quorum.py --without-networks   # instead: beside DST-PLL, on what dial_data.py kept
+python benchmarks/quorum.py --images            # instead: how well it does on 3,000 small images
+python benchmarks/quorum.py --without-networks  # instead: beside DST-PLL; after dial_data.py
 
 Both sides of the ratio are timed in turn, with all their epochs (Quorum's 100, PRODEN's 200).
 """

@@ -235,7 +235,7 @@ def _zipped(members: dict[str, bytes], chance: random.Random) -> bytes:
     packed = chance.random() < 0.05
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if packed else 0) as archive:
         for name, content in members.items():
-            archive.writestr(name, content)
+            archive.writestr(name.encode(errors="replace").decode(), content)
         if chance.random() < 0.1:
             odd = ["../escaped", "/tmp/escaped", "arrays/../../x.npy", "arrays/", "C:\\x", "a\0b"]
             archive.writestr(chance.choice(odd), b"x" * chance.choice([0, 10, 10**6]))

@@ -279,12 +279,12 @@ def is_alike(value: Any, usual: Any) -> bool:
     """Whether a parameter is of the kind of its default; methods check no more than that it fits.
 
     A whole number stays one. Where the default is None, whole numbers are meant (``n_jobs``),
-    or a tuple of them.
+    or a tuple of them, or None; elsewhere None is no value. No number is larger than arrays hold.
     """
-    if value is None:
-        return True
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return False
     if usual is None:
-        return all(type(v) is int for v in (value if isinstance(value, tuple) else (value,)))
+        return value is None or all(type(v) is int for v in (value if isinstance(value, tuple) else (value,)))
     if type(usual) is int:
         return type(value) is int
     kinds = ((bool, int, float), (str,), (tuple,))

@@ -284,7 +284,8 @@ def is_alike(value: Any, usual: Any) -> bool:
     if isinstance(value, int) and abs(value) >= 2**63:
         return False
     if usual is None:
-        return value is None or all(type(v) is int for v in (value if isinstance(value, tuple) else (value,)))
+        several = value if isinstance(value, tuple) else (value,)
+        return value is None or all(type(v) is int for v in several)
     if type(usual) is int:
         return type(value) is int
     kinds = ((bool, int, float), (str,), (tuple,))

@@ -213,6 +213,10 @@ class DeepClassifier(PartialLabelClassifier):
         proba: NDArray[np.float64] = _engine().judge(self, rows)
         return proba
 
+    def _fit_without_networks(self, X: Any, y: Any) -> Self:
+        """Learn, for a method whose strategy may ask for no networks at all."""
+        raise NotImplementedError
+
     def _settle(self, run: Run, result: Result) -> None:
         """What a method does with its trained networks before it is fitted; here nothing."""
 
@@ -320,7 +324,8 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
         )
     _check_alike(models)
     if not models[0].strategy().networks:  # nothing to train side by side
-        return [m.fit(X, S) for m, X, S in zip(models, tables, candidates, strict=True)]
+        each = zip(models, tables, candidates, strict=True)
+        return [model._fit_without_networks(X, S) for model, X, S in each]
     engine = _engine()
     try:
         names = [f" of run {i} of the stack" if len(models) > 1 else "" for i in range(len(models))]

@@ -147,22 +147,6 @@ class Quorum(DeepClassifier):
         if self.dropout >= 1:
             raise ValueError(f"dropout must be under 1; got {self.dropout!r}.")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from features or images, and candidate labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, 28, 28) or (n, 1, 28, 28)
-        y : anything that `CandidateSets` reads, with n rows
-
-        Returns
-        -------
-        self
-        """
-        if self.n_networks:
-            return super().fit(X, y)
-        return self._fit_without_networks(X, y)
-
     def _fit_without_networks(self, X: Any, y: Any) -> Self:
         """Begin at equal shares of the candidates, and let the three sides make them out."""
         for name in ("state_", "history_", "device_"):

@@ -213,8 +213,12 @@ class DeepClassifier(PartialLabelClassifier):
         proba: NDArray[np.float64] = _engine().judge(self, rows)
         return proba
 
+    def _has_networks(self) -> bool:
+        """Whether there is a network to train; a method that can do without says how."""
+        return True
+
     def _fit_without_networks(self, X: Any, y: Any) -> Self:
-        """Learn, for a method whose strategy may ask for no networks at all."""
+        """Learn without one."""
         raise NotImplementedError
 
     def _settle(self, run: Run, result: Result) -> None:
@@ -323,7 +327,7 @@ def fit_stack(estimators: Iterable[Deep], Xs: Iterable[Any], Ss: Iterable[Any]) 
             f"{len(models)}, {len(tables)} and {len(candidates)}."
         )
     _check_alike(models)
-    if not models[0].strategy().networks:  # nothing to train side by side
+    if not models[0]._has_networks():  # nothing to train side by side
         each = zip(models, tables, candidates, strict=True)
         return [model._fit_without_networks(X, S) for model, X, S in each]
     engine = _engine()

@@ -147,6 +147,9 @@ class Quorum(DeepClassifier):
         if self.dropout >= 1:
             raise ValueError(f"dropout must be under 1; got {self.dropout!r}.")
 
+    def _has_networks(self) -> bool:
+        return bool(self.n_networks != 0)
+
     def _fit_without_networks(self, X: Any, y: Any) -> Self:
         """Begin at equal shares of the candidates, and let the three sides make them out."""
         for name in ("state_", "history_", "device_"):

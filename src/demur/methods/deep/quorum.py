@@ -231,20 +231,21 @@ class Quorum(DeepClassifier):
         return ask_machine(self._machine, _as_points(X))[None]
 
     def _judge(self, X: NDArray[np.float64]) -> Judgement:
-        networks, neighbors, trees = self._hear(X)
+        networks, neighbors, trees = self._hear(X, self._nearest(X))
         return self._together(networks.mean(axis=0), neighbors, trees)
 
     def _together(self, *sides: NDArray[np.float64]) -> Judgement:
         return Judgement.of_proba(pool(np.stack(sides), self.pool_weights_))
 
-    def _hear(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def _nearest(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Distances and rows of the nearest training instances."""
+        return self._index.query(_as_points(X), self.n_neighbors)
+
+    def _hear(
+        self, X: NDArray[np.float64], nearest: tuple[NDArray[np.float64], NDArray[np.intp]]
+    ) -> tuple[NDArray[np.float64], ...]:
         """Probabilities by each network, by the neighbours, and by the trees."""
-        rounded = _as_points(X)
-        return (
-            self._ask_networks(X),
-            self._voice(*self._index.query(rounded, self.n_neighbors)),
-            ask_forest(self._forest, rounded),
-        )
+        return self._ask_networks(X), self._voice(*nearest), ask_forest(self._forest, X)
 
     def _voice(
         self, distances: NDArray[np.float64], neighbors: NDArray[np.intp]
@@ -269,7 +270,7 @@ class Quorum(DeepClassifier):
         """
         check_is_fitted(self)
         features = check_features(self, self._as_rows(X, self.image_shape_), reset=False)
-        networks, neighbors, trees = self._hear(features)
+        networks, neighbors, trees = self._hear(features, self._nearest(features))
         sides = np.stack([networks.mean(axis=0), neighbors, trees])
         gaps = [np.abs(sides[i] - sides[i - 1]).sum(axis=1) / 2 for i in range(len(sides))]
         return QuorumEvidence(
@@ -291,9 +292,9 @@ class Quorum(DeepClassifier):
         check_is_fitted(self)
         rows = self._as_rows(one_instance(x), self.image_shape_)
         X = check_features(self, rows, reset=False)
-        networks, voice, trees = self._hear(X)
+        distances, neighbors = nearest = self._nearest(X)
+        networks, voice, trees = self._hear(X, nearest)
         judged = self._together(networks.mean(axis=0), voice, trees)
-        distances, neighbors = self._index.query(_as_points(X), self.n_neighbors)
         classes = self.classes_.tolist()
         weights = self._weights[neighbors[0]]
         return QuorumExplanation(
